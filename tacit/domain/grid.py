@@ -1,0 +1,31 @@
+"""Answers on a public grid: the only form in which a true answer may meet noise (Remark 2.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Norm(Enum):
+    """How far a vector moved: the sum of the moves, the root of the sum of squares, or the largest."""
+
+    L1 = "l1"
+    L2 = "l2"
+    LINF = "linf"
+
+
+@dataclass(frozen=True)
+class OnGrid:
+    """A vector of answers, exactly `units * grid`; units are whole, the grid is public and rational."""
+
+    units: NDArray[np.int64]
+    grid: Fraction = Fraction(1)
+
+    def plus(self, noise: NDArray[np.int64]) -> NDArray[np.int64] | NDArray[np.float64]:
+        """The noisy answers, still on the grid; whole numbers where the grid is 1."""
+        noisy = self.units + noise
+        return noisy if self.grid == 1 else noisy * float(self.grid)
