@@ -55,7 +55,7 @@ class Budget:
     >>> Budget.of(1) / 10 * 10 == Budget.of(1)
     True
     >>> print(Budget.of(1, "1e-9"))
-    rho=0.0149730577 (epsilon=1, delta=1e-09)
+    rho=0.0149730577 (epsilon=1, delta=1e-9)
     """
 
     amount: Fraction

@@ -1,0 +1,7 @@
+"""How the losses of many steps add up (Section 3.5)."""
+
+from __future__ import annotations
+
+from tacit.privacy.concentrated import rho_of
+
+__all__ = ["rho_of"]
