@@ -1,0 +1,83 @@
+"""What the curator demands of whatever may touch a true answer: a loss and a sampler, side by side (Section 3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tacit.domain.grid import Norm, OnGrid
+from tacit.errors import InvalidParameter
+from tacit.privacy.budget import Loss
+from tacit.rational import exact, shown
+
+if TYPE_CHECKING:
+    from tacit.primitives.noise import Noise
+
+
+class Mechanism(Protocol):
+    """One draw: frozen, printable, and its printed form is its entry in the ledger.
+
+    The loss is promised for answers that one person moves by at most `sensitivity`, measured in `norm`.
+    """
+
+    @property
+    def norm(self) -> Norm:
+        """In which norm the query's sensitivity is asked."""
+
+    @property
+    def monotone(self) -> bool:
+        """Whether it draws less noise because one person moves all answers in one direction.
+
+        The kernel refuses such a mechanism unless the query proves it; it is never assumed.
+        """
+
+    def loss(self) -> Loss:
+        """What one draw costs, whatever the answer is."""
+
+    def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> Any:
+        """Draws the output; the sensitivity is in natural units, not in units of the grid."""
+
+
+class Interactive(Protocol):
+    """Paid once, then asked query after query until it halts; its state between two queries is secret."""
+
+    @property
+    def norm(self) -> Norm:
+        """In which norm the sensitivity of its queries is asked."""
+
+    @property
+    def monotone(self) -> bool:
+        """Whether it needs queries that one person all moves in one direction."""
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """How far one person may move any query it is asked, in natural units."""
+
+    def loss(self) -> Loss:
+        """What the whole conversation costs, however long it lasts."""
+
+    def start(self, noise: Noise) -> Any:
+        """The first state."""
+
+    def step(self, state: Any, answer: OnGrid, noise: Noise) -> tuple[Any | None, Any]:
+        """The next state, None where it has halted, and the answer to this query."""
+
+
+def positive(value: object, name: str) -> Fraction:
+    """Reads a parameter that must be above zero, exactly as it was written.
+
+    >>> positive("0.5", "epsilon")
+    Fraction(1, 2)
+    """
+    number = exact(value, name)
+    if number.numerator <= 0:
+        raise InvalidParameter(f"{name} must be positive, not {shown(number)}. Nothing was drawn.")
+    return number
+
+
+def printed(mechanism: Any) -> str:
+    """The name and the exact parameters, those with their default value left out: `Laplace(epsilon=1/2)`."""
+    given = ((field, getattr(mechanism, field.name)) for field in fields(mechanism))
+    said = (f"{f.name}={v}" for f, v in given if f.default is MISSING or v != f.default)
+    return f"{type(mechanism).__name__}({', '.join(said)})"
