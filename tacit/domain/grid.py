@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ class OnGrid:
     units: NDArray[np.int64]
     grid: Fraction = Fraction(1)
 
-    def plus(self, noise: NDArray[np.int64]) -> NDArray[np.int64] | NDArray[np.float64]:
+    def plus(self, noise: NDArray[np.int64]) -> NDArray[Any]:
         """The noisy answers, still on the grid; whole numbers where the grid is 1."""
         noisy = self.units + noise
         return noisy if self.grid == 1 else noisy * float(self.grid)

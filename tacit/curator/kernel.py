@@ -1,0 +1,134 @@
+"""The curator: everything that leaves the data leaves through here, by three verbs (Section 2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from threading import Lock
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.curator.ledger import Ledger
+from tacit.domain.grid import Norm, OnGrid
+from tacit.domain.query import Columns, Query
+from tacit.domain.schema import Neighbors, Schema
+from tacit.errors import DataUnavailable, Halted, InvalidParameter, Unavailable
+from tacit.primitives.mechanism import Interactive, Mechanism
+from tacit.primitives.noise import SYSTEM, Noise
+from tacit.privacy.budget import Budget
+from tacit.rational import shown
+
+
+class Data(Protocol):
+    """The private table, as the kernel needs it: one method that counts."""
+
+    schema: Schema
+
+    def counts(self, column_sets: Sequence[Columns]) -> list[NDArray[np.int64]]:
+        """How many rows fall into each cell of each column set; one axis a column."""
+        ...
+
+
+class Curator:
+    """Holds a confidential table and a ledger; charges, reads, perturbs, answers: in this order.
+
+    Privacy: the losses of all releases, sessions and blocks add up to at most the ledger's budget, under full
+    adaptivity and concurrency (Thm 3.16 in epsilon; Bun & Steinke 2016, Lemma 2.3, in rho), whatever crashes:
+    a charge is durable before anything is read, and nothing is refunded.
+    """
+
+    def __init__(self, data: Data, ledger: Ledger, neighbors: Neighbors) -> None:
+        self._data = data
+        self._noise: Noise = SYSTEM
+        self.ledger = ledger
+        self.neighbors = Neighbors(neighbors)
+
+    @property
+    def schema(self) -> Schema:
+        """The public universe."""
+        return self._data.schema
+
+    @property
+    def budget(self) -> Budget:
+        """All that this curator may ever spend."""
+        return self.ledger.budget
+
+    def sensitivity(self, query: Query, norm: Norm = Norm.LINF) -> Fraction:
+        """How far one person of this table can move the query's answers."""
+        return query.sensitivity(norm, self.neighbors)
+
+    def release(self, mechanism: Mechanism, query: Query) -> Any:
+        """One private answer: charged, read, perturbed."""
+        query.check(self._data.schema)
+        sensitivity = self._bound(mechanism, query)
+        mechanism.check(sensitivity, query.grid)
+        self.ledger.charge(f"{mechanism} of {query}", mechanism.loss())
+        return mechanism.sample(self._read(query), sensitivity, self._noise)
+
+    def open(self, interactive: Interactive) -> Session:
+        """A session that is paid for now and answers until it halts."""
+        self.ledger.charge(str(interactive), interactive.loss())
+        return Session(self, interactive)
+
+    def within(self, budget: Budget, what: str = "block") -> Curator:
+        """A curator of the same table that can never spend more than this; all of it is charged now."""
+        inner = Curator(self._data, self.ledger.block(what, budget), self.neighbors)
+        inner._noise = self._noise
+        return inner
+
+    def _bound(self, mechanism: Mechanism | Interactive, query: Query) -> Fraction:
+        if mechanism.monotone and not query.monotone(self.neighbors):
+            raise InvalidParameter(
+                f"{mechanism} uses the saving for monotone queries; {query} is not proved monotone under "
+                f"{self.neighbors.value} neighbours. Nothing was drawn."
+            )
+        return query.sensitivity(mechanism.norm, self.neighbors)
+
+    def _read(self, query: Query) -> OnGrid:
+        try:
+            return query.on_grid(*self._data.counts(query.reads))
+        except Unavailable:
+            raise
+        except Exception:
+            # what failed may depend on the rows: one message for everything, and the charge stands
+            _failed()
+
+
+class Session:
+    """An interactive mechanism that has been paid for; it asks the table until it halts (Section 3.6)."""
+
+    def __init__(self, curator: Curator, interactive: Interactive) -> None:
+        self._curator = curator
+        self._interactive = interactive
+        self._turn = Lock()  # one question at a time: the state is secret and must not fork
+        self._state = interactive.start(curator._noise)
+
+    @property
+    def halted(self) -> bool:
+        """Whether it has given its last answer."""
+        return self._state is None
+
+    def ask(self, query: Query) -> Any:
+        """One question more; free, for the session has been charged whole."""
+        curator, interactive = self._curator, self._interactive
+        query.check(curator.schema)
+        moved = curator._bound(interactive, query)
+        if moved > interactive.sensitivity:
+            raise InvalidParameter(
+                f"{interactive} is for queries of sensitivity {shown(interactive.sensitivity)}; "
+                f"{query} has {shown(moved)}. Nothing was drawn."
+            )
+        interactive.check(query.grid, query.size)
+        with self._turn:
+            if self._state is None:
+                raise Halted(f"{interactive} has halted; open another session. Nothing was drawn.")
+            self._state, answer = interactive.step(self._state, curator._read(query), curator._noise)
+        return answer
+
+
+def _failed() -> NoReturn:
+    raise DataUnavailable(
+        "the table could not be read or the query not evaluated; what was charged stays charged, nothing was drawn."
+    ) from None

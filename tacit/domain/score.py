@@ -1,0 +1,244 @@
+"""Scores by which a mechanism selects, and functions of declared sensitivity (Defs. 3.4, 5.5; Algs. 4, 7; Fig. 6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.domain.grid import Norm
+from tacit.domain.query import WEIGHT_GRID, Columns, Counts, Projectable, Query, _checked
+from tacit.domain.schema import Neighbors, Schema
+from tacit.domain.workload import Workload
+from tacit.errors import InvalidQuery
+from tacit.rational import Number, exact
+
+SCORE_GRID = Fraction(1, 2**20)
+
+
+class _Score(Query):
+    """One number for each candidate; only its largest move matters."""
+
+    workload: Workload
+
+    @property
+    def reads(self) -> tuple[Columns, ...]:
+        return self.workload.reads
+
+    def check(self, schema: Schema) -> None:
+        self.workload.check(schema)
+
+    def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
+        if norm is not Norm.LINF:
+            raise InvalidQuery("a score is for selection; its sensitivity is in linf alone. Nothing was drawn.")
+        return self._moved(neighbors)
+
+    def _moved(self, neighbors: Neighbors) -> Fraction:
+        raise NotImplementedError
+
+
+def believed(workload: Workload, synopsis: Projectable) -> NDArray[np.int64]:
+    """What a synopsis answers, rounded to the workload's grid: public, so the rounding moves nothing."""
+    answers = np.asarray(workload.units(*[synopsis.project(columns) for columns in workload.reads]), dtype=np.float64)
+    if not bool(np.all(np.abs(answers) < 2.0**62)):  # NaN fails
+        raise InvalidQuery("the synopsis has answers that are not numbers of moderate size. Nothing was drawn.")
+    return np.rint(answers).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Error(_Score):
+    """How far a synopsis is from the truth, for each query of a workload (Def. 5.5).
+
+    Sensitivity: |q(x) - v| moves no further than q(x), for v is public. With `whole`, the score of a query is the
+    l1 distance of all its answers, and moves by its l1 sensitivity; else each answer has a score of its own.
+    """
+
+    workload: Workload
+    synopsis: Projectable
+    whole: bool = False
+
+    @cached_property
+    def grid(self) -> Fraction:  # type: ignore[override]
+        return self.workload.grid
+
+    @cached_property
+    def _believed(self) -> NDArray[np.int64]:
+        return believed(self.workload, self.synopsis)
+
+    @property
+    def size(self) -> int:
+        return len(self.workload) if self.whole else self.workload.size
+
+    def units(self, *tables: Counts) -> NDArray[Any]:
+        apart = np.abs(self.workload.units(*tables) - self._believed)
+        return np.add.reduceat(apart, self.workload.offsets[:-1]) if self.whole else apart
+
+    def _moved(self, neighbors: Neighbors) -> Fraction:
+        if not self.whole:
+            return self.workload.sensitivity(Norm.LINF, neighbors)
+        return max(query.sensitivity(Norm.L1, neighbors) for query in self.workload.queries)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit(_Score):
+    """How well each candidate answers a workload: minus its largest error (Alg. 4, Alg. 7).
+
+    `candidates` holds a row of answers for each candidate, at the scale of counts. Sensitivity: a maximum of
+    distances, each of which moves no further than its query, moves no further than the farthest of them.
+    """
+
+    workload: Workload
+    candidates: NDArray[Any] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        rows = np.asarray(self.candidates, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.workload.size or not rows.shape[0]:
+            raise InvalidQuery(f"candidates are rows of {self.workload.size} answers each. Nothing was spent.")
+        scaled = np.rint(rows / float(self.workload.grid))
+        if not bool(np.all(np.abs(scaled) < 2.0**62)):
+            raise InvalidQuery("a candidate's answers must be numbers of moderate size. Nothing was spent.")
+        object.__setattr__(self, "candidates", scaled.astype(np.int64))
+
+    @cached_property
+    def grid(self) -> Fraction:  # type: ignore[override]
+        return self.workload.grid
+
+    @property
+    def size(self) -> int:
+        return int(self.candidates.shape[0])
+
+    def units(self, *tables: Counts) -> NDArray[Any]:
+        truth = self.workload.units(*tables)
+        scores = np.empty(self.size, dtype=np.int64)
+        step = max(1, 2**22 // self.workload.size)  # a block of candidates at a time, to stay in cache
+        for start in range(0, self.size, step):
+            block = self.candidates[start : start + step]
+            scores[start : start + step] = -np.abs(block - truth).max(axis=1)
+        return scores
+
+    def _moved(self, neighbors: Neighbors) -> Fraction:
+        return self.workload.sensitivity(Norm.LINF, neighbors)
+
+
+@dataclass(frozen=True, eq=False)
+class Hardness(_Score):
+    """How often the synopses so far failed on each query: -sum_j a_j(q) of boosting for queries (Figure 6.1).
+
+    a_j = clip(1 - 2 (d_j - lam) / mu, -1, 1) with d_j the error of the j-th synopsis; lam and mu are rounded to the
+    workload's grid, and a_j down to the score's grid, so that all arithmetic is in whole numbers.
+    Sensitivity: d_j moves by rho at most, a_j by 2 rho / mu and by one grid step for the rounding, and t of them add
+    up: t (2 rho / mu + grid) (Claim 6.4).
+    """
+
+    workload: Workload
+    synopses: tuple[Projectable, ...]
+    lam: Number
+    mu: Number
+    grid: Fraction = SCORE_GRID
+
+    def __post_init__(self) -> None:
+        if not self.synopses:
+            raise InvalidQuery("hardness is of the synopses so far; before the first it is uniform. Nothing was spent.")
+        lam, mu = exact(self.lam, "lambda", InvalidQuery), exact(self.mu, "mu", InvalidQuery)
+        step = self.workload.grid
+        whole_lam, whole_mu = round(lam / step), round(mu / step)
+        if lam < 0 or whole_mu < 1:
+            raise InvalidQuery(f"lambda may not be negative, and mu must be at least {step}. Nothing was spent.")
+        object.__setattr__(self, "lam", whole_lam * step)
+        object.__setattr__(self, "mu", whole_mu * step)
+        object.__setattr__(self, "_whole", (whole_lam, whole_mu))
+
+    @cached_property
+    def _believed(self) -> list[NDArray[np.int64]]:
+        return [believed(self.workload, synopsis) for synopsis in self.synopses]
+
+    @property
+    def size(self) -> int:
+        return self.workload.size
+
+    def units(self, *tables: Counts) -> NDArray[Any]:
+        lam, mu = self._whole  # type: ignore[attr-defined]
+        one = int(1 / self.grid)
+        truth = self.workload.units(*tables)
+        total = np.zeros(self.size, dtype=np.int64)
+        for answers in self._believed:
+            # beyond lam + mu the clip holds anyway; clipping first keeps the product within 64 bits
+            beyond = np.clip(np.abs(truth - answers) - lam, 0, mu)
+            total -= np.clip(one - (2 * one * beyond) // mu, -one, one)
+        return total
+
+    def _moved(self, neighbors: Neighbors) -> Fraction:
+        rho = self.workload.sensitivity(Norm.LINF, neighbors)
+        return len(self.synopses) * (2 * rho / exact(self.mu, "mu") + self.grid)
+
+
+@dataclass(frozen=True, eq=False)
+class Function(Query):
+    """Any function of the counts over a few columns, whose author declares its sensitivity (Def. 3.1).
+
+    The only query whose sensitivity is believed, not proved; for trusted callers in the library, never from
+    outside. Its real answers are clipped to the grid's range and rounded to the grid, and the rounding is in the
+    sensitivity: two roundings move two answers apart by at most one grid step in every coordinate.
+    """
+
+    columns: Columns
+    sizes: tuple[int, ...]
+    function: Callable[[Counts], Any] = field(repr=False)
+    size: int
+    declared: Mapping[Norm, Fraction]
+    neighbors: Neighbors
+    grid: Fraction
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        columns: Sequence[str],
+        function: Callable[[Counts], Any],
+        *,
+        size: int = 1,
+        sensitivity: Mapping[Norm, Number] | Number,
+        neighbors: Neighbors,
+        grid: Number = WEIGHT_GRID,
+    ) -> Function:
+        """With the sensitivity in one norm or more; a bare number is for one answer, in which all norms agree."""
+        names, sizes = _checked(schema, columns)
+        if not isinstance(sensitivity, Mapping):
+            if size != 1:
+                raise InvalidQuery("a vector's sensitivity is declared in a named norm. Nothing was spent.")
+            sensitivity = dict.fromkeys(Norm, sensitivity)
+        declared = {norm: exact(value, "a sensitivity", InvalidQuery) for norm, value in sensitivity.items()}
+        step = exact(grid, "a grid", InvalidQuery)
+        if step <= 0 or not declared or any(value <= 0 for value in declared.values()) or size < 1:
+            raise InvalidQuery("a grid, a size and a sensitivity must be positive. Nothing was spent.")
+        return cls(names, sizes, function, size, declared, neighbors, step)
+
+    @property
+    def reads(self) -> tuple[Columns, ...]:
+        return (self.columns,)
+
+    def units(self, *tables: Counts) -> NDArray[Any]:
+        answers = np.asarray(self.function(tables[0].reshape(self.sizes)), dtype=np.float64).reshape(self.size)
+        limit = float(2**52)
+        scaled = np.nan_to_num(answers / float(self.grid), nan=0.0, posinf=limit, neginf=-limit)
+        return np.rint(np.clip(scaled, -limit, limit)).astype(np.int64)
+
+    def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
+        if norm not in self.declared or (neighbors is Neighbors.ADD_REMOVE and self.neighbors is not neighbors):
+            raise InvalidQuery(
+                f"no sensitivity was declared in {norm.value} for {neighbors.value} neighbours. Nothing was drawn."
+            )
+        # replacing a row is removing one and adding one
+        moved = self.declared[norm] * (1 if neighbors is self.neighbors else 2)
+        rounding = {Norm.L1: self.size, Norm.L2: isqrt(self.size - 1) + 1, Norm.LINF: 1}[norm]
+        return moved + rounding * self.grid
+
+    def check(self, schema: Schema) -> None:
+        if schema.sizes(self.columns) != self.sizes:
+            raise InvalidQuery("the function was declared for other columns than this table has. Nothing was drawn.")

@@ -1,0 +1,181 @@
+"""Workloads: many linear queries in one line, answered column set by column set (Section 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.domain.grid import Norm
+from tacit.domain.query import (
+    MOST_QUERY_CELLS,
+    Columns,
+    Conjunctions,
+    Counting,
+    Counts,
+    Linear,
+    LinearQuery,
+    Marginal,
+    Parity,
+    Prefixes,
+    Query,
+    Ranges,
+)
+from tacit.domain.schema import Neighbors, Schema
+from tacit.errors import InvalidQuery
+from tacit.rational import sqrt_up, whole
+
+MOST_QUERIES = 2 * 10**6
+
+
+@dataclass(frozen=True, eq=False)
+class Workload(Query):
+    """Many queries at once; its answer is all of theirs, in order (Section 4.1).
+
+    Sensitivity: norms add over the parts (l1), in squares (l2), or the largest counts (linf); parts that are
+    single weighted sums over the same columns are bounded together, by the cell in which they weigh most.
+    """
+
+    queries: tuple[Query, ...]
+
+    def __post_init__(self) -> None:
+        flat: list[Query] = []
+        for query in self.queries:
+            flat.extend(query.queries if isinstance(query, Workload) else (query,))
+        if not flat:
+            raise InvalidQuery("a workload needs at least one query. Nothing was spent.")
+        object.__setattr__(self, "queries", tuple(flat))
+
+    @cached_property
+    def grid(self) -> Fraction:  # type: ignore[override]
+        """The coarsest grid that holds every part's."""
+        grids = {query.grid for query in self.queries}
+        denominator = int(np.lcm.reduce([grid.denominator for grid in grids], dtype=object))
+        return Fraction(int(np.gcd.reduce([int(grid * denominator) for grid in grids], dtype=object)), denominator)
+
+    @cached_property
+    def reads(self) -> tuple[Columns, ...]:
+        return tuple(dict.fromkeys(columns for query in self.queries for columns in query.reads))
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each query's answers begin, and where the last one's end."""
+        return np.concatenate(([0], np.cumsum([query.size for query in self.queries], dtype=np.int64)))
+
+    @property
+    def size(self) -> int:
+        return int(self.offsets[-1])
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __getitem__(self, chosen: int | Sequence[int]) -> Query:
+        """One query, or the workload of some."""
+        if isinstance(chosen, int | np.integer):
+            return self.queries[int(chosen)]
+        return Workload(tuple(self.queries[int(index)] for index in chosen))
+
+    def __add__(self, other: Query) -> Workload:
+        return Workload((self, other))
+
+    def units(self, *tables: Counts) -> NDArray[Any]:
+        held = dict(zip(self.reads, tables, strict=True))
+        parts = []
+        for query in self.queries:
+            units = query.units(*[held[columns] for columns in query.reads])
+            parts.append(units if query.grid == self.grid else units * int(query.grid / self.grid))
+        return np.concatenate(parts)
+
+    def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
+        alone: list[Fraction] = []
+        together: dict[Columns, list[LinearQuery]] = {}
+        for query in self.queries:
+            if isinstance(query, Counting | Linear) and norm is not Norm.LINF:
+                together.setdefault(query.columns, []).append(query)
+            else:
+                alone.append(query.sensitivity(norm, neighbors))
+        bounds = alone + [_together(queries, norm, neighbors) for queries in together.values()]
+        if norm is Norm.LINF:
+            return max(bounds)
+        return sum(bounds, Fraction(0)) if norm is Norm.L1 else sqrt_up(sum((b * b for b in bounds), Fraction(0)))
+
+    def monotone(self, neighbors: Neighbors) -> bool:
+        return all(query.monotone(neighbors) for query in self.queries)
+
+    def check(self, schema: Schema) -> None:
+        for query in self.queries:
+            query.check(schema)
+
+    def __str__(self) -> str:
+        kinds = dict.fromkeys(type(query).__name__ for query in self.queries)
+        return f"Workload({len(self)} queries, {self.size} answers: {', '.join(kinds)})"
+
+
+def _together(queries: list[LinearQuery], norm: Norm, neighbors: Neighbors) -> Fraction:
+    """The l1 or l2 sensitivity of several weighted sums with non-negative weights over the same cells.
+
+    Adding: the cell whose weights have the largest norm. Replacing a by b: |a - b|_1 is at most the sum of each
+    query's own bound and at most twice the largest norm; |a - b|_2^2 <= |a|^2 + |b|^2, for a.b >= 0.
+    """
+    power = 1 if norm is Norm.L1 else 2
+    apart = sum((query.sensitivity(norm, neighbors) ** power for query in queries), Fraction(0))
+    if len(queries) * queries[0].cells <= MOST_QUERY_CELLS:
+        grid = min(query.grid for query in queries)
+        mass = np.zeros(queries[0].cells, dtype=object if power == 2 else np.int64)
+        for query in queries:
+            mass += (query.weights()[0] * int(query.grid / grid)).astype(mass.dtype) ** power
+        most = int(mass.max()) * grid**power * (1 if neighbors is Neighbors.ADD_REMOVE else 2)
+        apart = min(apart, max(Fraction(most), grid**power))
+    return apart if power == 1 else sqrt_up(apart)
+
+
+def marginals(schema: Schema, k: int) -> Workload:
+    """Every whole k-way marginal.
+
+    >>> from tacit.domain.schema import Categories
+    >>> schema = Schema(Categories(name, ("no", "yes")) for name in "abcd")
+    >>> print(marginals(schema, 2))
+    Workload(6 queries, 24 answers: Marginal)
+    """
+    return Workload(tuple(Marginal.over(schema, *columns) for columns in _column_sets(schema.names, k)))
+
+
+def conjunctions(schema: Schema, k: int) -> Workload:
+    """Every conjunction of k equalities, each a counting query of its own (Ex. 4.1)."""
+    return Workload(tuple(Conjunctions.over(schema, *columns) for columns in _column_sets(schema.names, k)))
+
+
+def parities(schema: Schema, k: int) -> Workload:
+    """The parity of every k columns that have two cells."""
+    binary = tuple(column.name for column in schema if column.size == 2)
+    if len(binary) < k:
+        raise InvalidQuery(
+            f"{k}-way parities need {k} columns of two cells; there are {len(binary)}. Nothing was spent."
+        )
+    return Workload(tuple(Parity.over(schema, *columns) for columns in _column_sets(binary, k)))
+
+
+def ranges(schema: Schema, column: str, by: str | Sequence[str] = ()) -> Workload:
+    """Every interval of an ordered column, for every cell of the `by` columns."""
+    return Workload((Ranges.over(schema, column, (by,) if isinstance(by, str) else by),))
+
+
+def prefixes(schema: Schema, column: str) -> Workload:
+    """The cumulative counts of an ordered column."""
+    return Workload((Prefixes.over(schema, column),))
+
+
+def _column_sets(names: Columns, k: int) -> list[Columns]:
+    k = whole(k, "the number of columns of a query", 1, len(names), InvalidQuery)
+    if comb(len(names), k) > MOST_QUERIES:
+        raise InvalidQuery(
+            f"{comb(len(names), k)} column sets are more than the {MOST_QUERIES} of one workload. Nothing was spent."
+        )
+    return list(combinations(names, k))
