@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from threading import Lock
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +63,6 @@ class Curator:
         """One private answer: charged, read, perturbed."""
         query.check(self._data.schema)
         sensitivity = self._bound(mechanism, query)
-        mechanism.check(sensitivity, query.grid)
         self.ledger.charge(f"{mechanism} of {query}", mechanism.loss())
         return mechanism.sample(self._read(query), sensitivity, self._noise)
 
@@ -91,9 +90,12 @@ class Curator:
             return query.on_grid(*self._data.counts(query.reads))
         except Unavailable:
             raise
-        except Exception:
-            # what failed may depend on the rows: one message for everything, and the charge stands
-            _failed()
+        except Exception:  # noqa: S110
+            pass
+        # what failed may depend on the rows: one message for everything, no cause attached, and the charge stands
+        raise DataUnavailable(
+            "the table could not be read or the query not evaluated; what was charged stays charged, nothing was drawn."
+        )
 
 
 class Session:
@@ -120,15 +122,8 @@ class Session:
                 f"{interactive} is for queries of sensitivity {shown(interactive.sensitivity)}; "
                 f"{query} has {shown(moved)}. Nothing was drawn."
             )
-        interactive.check(query.grid, query.size)
         with self._turn:
             if self._state is None:
                 raise Halted(f"{interactive} has halted; open another session. Nothing was drawn.")
             self._state, answer = interactive.step(self._state, curator._read(query), curator._noise)
         return answer
-
-
-def _failed() -> NoReturn:
-    raise DataUnavailable(
-        "the table could not be read or the query not evaluated; what was charged stays charged, nothing was drawn."
-    ) from None
