@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tacit.privacy.concentrated import rho_of
+from tacit.privacy.conversion import rho_of
 
 __all__ = ["rho_of"]

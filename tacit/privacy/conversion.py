@@ -1,0 +1,114 @@
+"""Between rho-zCDP and (epsilon, delta)-DP, certified (Bun & Steinke 2016; Canonne, Kamath & Steinke 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from math import exp, log, log1p
+
+from tacit.errors import InvalidBudget
+from tacit.privacy.claims import SLACK, amount, decimal, down, probability, seventy_digits, up
+from tacit.rational import Number, shown
+
+# rho-zCDP gives (eps, delta)-DP as soon as one order a = 1 + b > 1 satisfies
+#     ln delta >= (a-1)(a rho - eps) + a ln(1 - 1/a) - ln(a-1) = b (a rho - eps - ln(a/b)) - ln a.
+# Every order is a proof, so the order is looked for in floats, and what it proves is evaluated at seventy digits.
+# The right side is convex in a: each of the three searches below has exactly one turning point.
+_LEAST_LOG, _MOST_LOG = log(1e-15), log(1e30)  # of b; these limits cost sharpness at most
+
+
+def rho_of(epsilon: Number, delta: Number) -> Fraction:
+    """The largest rho of which rho-zCDP implies (epsilon, delta)-DP, rounded down.
+
+    Privacy: the certificate above, solved for rho: (eps + ln(a/b) + (ln delta + ln a)/b) / a.
+
+    >>> float(rho_of(1, "1e-9"))
+    0.0149730576735885
+    """
+    e, d = amount(epsilon, "epsilon"), probability(delta, "delta")
+    with seventy_digits():
+        log_delta = decimal(d).ln()
+        eps, bits = float(e), -float(log_delta)
+        b = _order(lambda b: (bits - log1p(b)) * (1 + 2 * b) / b > b * (eps + log1p(1 / b)))
+        rho = (decimal(e) + _bonus(b, log_delta) - _error(decimal(e), b, log_delta)) / (1 + b)
+        if rho > 0:
+            return down(rho)
+    raise InvalidBudget(f"epsilon={shown(e)}, delta={shown(d)} is too small for any rho. Nothing was spent.")
+
+
+def epsilon_of(rho: Number, delta: Number) -> Fraction:
+    """The least epsilon such that rho-zCDP implies (epsilon, delta)-DP, rounded up; 0 where delta alone suffices.
+
+    Privacy: the certificate above, solved for eps: a rho - ln(a/b) - (ln delta + ln a)/b.
+
+    >>> float(epsilon_of("0.01", "1e-9"))
+    0.810174467867535
+    """
+    r, d = amount(rho, "rho"), probability(delta, "delta")
+    with seventy_digits():
+        log_delta = decimal(d).ln()
+        slope, bits = float(r), -float(log_delta)
+        b = _order(lambda b: slope * b * b + log1p(b) < bits)
+        product = (1 + b) * decimal(r)
+        return up(max(Decimal(0), product - _bonus(b, log_delta) + _error(product, b, log_delta)))
+
+
+def delta_of(rho: Number, epsilon: Number) -> Fraction:
+    """The least delta such that rho-zCDP implies (epsilon, delta)-DP, rounded up and at most 1.
+
+    Privacy: the certificate above as it stands.
+
+    >>> float(delta_of("0.01", 1))
+    1.664113977388e-13
+    """
+    r, e = amount(rho, "rho"), amount(epsilon, "epsilon", zero=True)
+    with seventy_digits():
+        slope, eps = float(r), float(e)
+        b = _order(lambda b: (1 + 2 * b) * slope < eps + log1p(1 / b))
+        a = 1 + b
+        exponent = b * (a * decimal(r) - decimal(e) - (a / b).ln()) - a.ln()
+        size = b * (a * decimal(r) + decimal(e) + 1) + a
+        return up(min(Decimal(1), (exponent + SLACK * size).exp() * (1 + SLACK)))
+
+
+def classic_rho_of(epsilon: Number, delta: Number) -> Fraction:
+    """The rho of the simple conversion eps = rho + 2 sqrt(rho ln(1/delta)), rounded down; never above `rho_of`.
+
+    Privacy: Bun & Steinke 2016, Prop. 1.3: rho = (sqrt(ln(1/delta) + eps) - sqrt(ln(1/delta)))^2.
+    """
+    e, d = amount(epsilon, "epsilon"), probability(delta, "delta")
+    with seventy_digits():
+        bits = -decimal(d).ln()
+        eps = decimal(e)
+        root = eps / ((bits + eps).sqrt() + bits.sqrt())  # the difference of the roots, without cancellation
+        return down(root * root * (1 - SLACK))
+
+
+def classic_epsilon_of(rho: Number, delta: Number) -> Fraction:
+    """The epsilon of the simple conversion, rounded up; never below `epsilon_of`.
+
+    Privacy: Bun & Steinke 2016, Prop. 1.3: rho + 2 sqrt(rho ln(1/delta)).
+    """
+    r, d = amount(rho, "rho"), probability(delta, "delta")
+    with seventy_digits():
+        return up((decimal(r) + 2 * (decimal(r) * -decimal(d).ln()).sqrt()) * (1 + SLACK))
+
+
+def _order(before: Callable[[float], bool]) -> Decimal:
+    """The b at which a search turns, by halving its logarithm."""
+    low, high = _LEAST_LOG, _MOST_LOG
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if before(exp(middle)) else (low, middle)
+    return Decimal(repr(exp(middle)))
+
+
+def _bonus(b: Decimal, log_delta: Decimal) -> Decimal:
+    """By how much the certified eps lies below a rho: ln(a/b) + (ln delta + ln a)/b."""
+    a = 1 + b
+    return (a / b).ln() + (log_delta + a.ln()) / b
+
+
+def _error(first: Decimal, b: Decimal, log_delta: Decimal) -> Decimal:
+    """More than the rounding errors of a sum of `first` and the bonus: each is 10^-69 of its term, or of 1/b."""
+    return SLACK * (first + 1 + (1 - log_delta + (1 + b).ln()) / b)
