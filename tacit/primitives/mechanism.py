@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tacit.domain.grid import Norm, OnGrid
-from tacit.errors import InvalidParameter
+from tacit.errors import InvalidParameter, quoted
 from tacit.privacy.budget import Loss
 from tacit.rational import exact, shown
 
@@ -74,6 +74,13 @@ def positive(value: object, name: str) -> Fraction:
     if number.numerator <= 0:
         raise InvalidParameter(f"{name} must be positive, not {shown(number)}. Nothing was drawn.")
     return number
+
+
+def chance(beta: float) -> float:
+    """Reads a probability of failure, strictly between 0 and 1."""
+    if not 0 < beta < 1:
+        raise InvalidParameter(f"beta must lie strictly between 0 and 1, not {quoted(beta)}. Nothing was drawn.")
+    return float(beta)
 
 
 def printed(mechanism: Any) -> str:

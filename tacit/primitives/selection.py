@@ -1,0 +1,250 @@
+"""Choosing one candidate by its score: the exponential mechanism and noisy maxima (Sections 3.3 and 3.4).
+
+Every candidate and every score range is fixed before the data are seen, and only the index is released (E9).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, exp, expm1, log, log1p
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.domain.grid import Norm, OnGrid
+from tacit.errors import InvalidParameter, quoted
+from tacit.primitives.additive import laplace_above, laplace_mass
+from tacit.primitives.mechanism import chance, positive, printed
+from tacit.privacy.budget import Loss
+from tacit.rational import Number, whole
+
+if TYPE_CHECKING:
+    from tacit.primitives.noise import Noise
+
+_DEEPEST = 2**62  # units below the best at which all scores count alike
+_MOST_CANDIDATES = 2**40
+_MOST_TERMS = 2 * 10**7  # of an exact law
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Exponential:
+    """Chooses r with probability proportional to exp(eps u(x, r) / 2 Delta_u), exactly (Def. 3.4).
+
+    Privacy: eps-DP (Thm 3.10) and, since its log-ratios span at most eps, eps^2/8-zCDP (Cesar & Rogers 2021).
+    With `monotone` the 2 is dropped, and both hold for scores that one person all moves in one direction.
+    Accuracy: Thm 3.11 and Cor. 3.12, `book_bound`; exactly in the worst case, `error_bound`.
+
+    >>> Exponential(1).probabilities(OnGrid(np.array([0, 1, 2]))).round(6).tolist()
+    [0.186324, 0.307196, 0.50648]
+    """
+
+    # Bounded range. Let d_r = u(y, r) - u(x, r) and s the rate. Then ln P_y[r]/P_x[r] = s d_r - ln Z_y/Z_x, and the
+    # second term is the same for all r. In general |d_r| <= Delta and s = eps/2Delta; monotone, all d_r lie in
+    # [0, Delta] or all in [-Delta, 0], and s = eps/Delta: either way the log-ratios lie in an interval of length eps.
+    # It contains 0, as two distributions cannot be ordered everywhere: eps-DP.
+    # zCDP. Let L be the log-ratio under P_x and K(t) = ln E exp(tL): K(0) = K(1) = 0, and K'' <= eps^2/4, the variance
+    # of something that lies in an interval of length eps. So K(a) <= a(a-1) eps^2/8, and D_a = K(a)/(a-1).
+
+    epsilon: Fraction
+    monotone: bool = False
+    norm: ClassVar[Norm] = Norm.LINF
+
+    def __init__(self, epsilon: Number, monotone: bool = False) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "monotone", _truth(monotone))
+
+    def loss(self) -> Loss:
+        return Loss.bounded_range(self.epsilon)
+
+    def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> int:
+        """The index of the chosen candidate."""
+        return int(noise.weighted(below_best(answer.units), self.rate(sensitivity, answer.grid)))
+
+    def rate(self, sensitivity: Number = 1, grid: Number = 1) -> Fraction:
+        """By how much the exponent falls for each unit of the grid below the best."""
+        return _rate(self.epsilon, self.monotone, sensitivity, grid)
+
+    def probabilities(self, answer: OnGrid, sensitivity: Number = 1) -> NDArray[np.float64]:
+        """How likely each candidate is to be chosen."""
+        weights = np.exp(-float(self.rate(sensitivity, answer.grid)) * below_best(answer.units))
+        return np.asarray(weights / weights.sum())
+
+    def error_bound(self, beta: float, *, candidates: int, optimal: int = 1, sensitivity: Number = 1) -> float:
+        """The least e such that, whatever the scores, the choice is more than e below the best with a chance <= beta.
+
+        At worst all others are just as far below: (m - k) exp(-rate e) against k.
+        """
+        beta, m, k = chance(beta), *_counted(candidates, optimal)
+        return max(0.0, log((m - k) / k * (1 - beta) / beta)) / float(self.rate(sensitivity)) if m > k else 0.0
+
+    def book_bound(self, beta: float, *, candidates: int, optimal: int = 1, sensitivity: Number = 1) -> float:
+        """Thm 3.11: (2 Delta/eps)(ln(|R|/|R_OPT|) + ln(1/beta)); Cor. 3.12 where one candidate is the best."""
+        m, k = _counted(candidates, optimal)
+        return log(m / (k * chance(beta))) / float(self.rate(sensitivity))
+
+    __repr__ = printed
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class NoisyMax:
+    """Adds noise of scale 2 Delta/eps to every score and tells which is largest (Claim 3.9, Thm 3.13, E8, E11).
+
+    With `noise="exponential"` the noise is one-sided, which is permute-and-flip, not the exponential mechanism.
+    With `monotone` the scale is Delta/eps, for scores that one person all moves in one direction.
+
+    Privacy: eps-DP, hence eps^2/2-zCDP, for both noises; neither has bounded range.
+    Accuracy: Thm 3.8 for Laplace noise, Cor. 3.12 for one-sided, `book_bound`; in the worst case, `error_bound`.
+
+    >>> NoisyMax(1, "exponential").probabilities(OnGrid(np.array([0, 1, 2]))).round(6).tolist()
+    [0.146751, 0.266077, 0.587172]
+    """
+
+    # eps-DP. Fix the noise of all candidates but i, and the order that breaks ties, which knows nothing of the data.
+    # Then i wins iff r_i >= r*, where r* = max_j (u_j + r_j + [j goes before i]) - u_i. A neighbour moves r* by at most
+    # 2 Delta; by at most Delta if all scores move in one direction, as then both terms do. And P[r_i >= r* + d] >=
+    # exp(-d/scale) P[r_i >= r*] for the discrete Laplace on the integers and for the exponential on the reals.
+    # Not bounded range: from scores (0, 0) to (-Delta, Delta), permute-and-flip has the log-ratios -eps and
+    # ln(2 - exp(-eps)), which are further apart than eps; and to first order KL is eps^2/2, so zCDP has no room either.
+
+    epsilon: Fraction
+    noise: Literal["laplace", "exponential"] = "laplace"
+    monotone: bool = False
+    norm: ClassVar[Norm] = Norm.LINF
+
+    def __init__(
+        self, epsilon: Number, noise: Literal["laplace", "exponential"] = "laplace", monotone: bool = False
+    ) -> None:
+        if noise not in ("laplace", "exponential"):
+            raise InvalidParameter(f"noise must be 'laplace' or 'exponential', not {quoted(noise)}. Nothing was drawn.")
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "noise", noise)
+        object.__setattr__(self, "monotone", _truth(monotone))
+
+    def loss(self) -> Loss:
+        return Loss.pure(self.epsilon)
+
+    def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> int:
+        """The index of the winner, and nothing else."""
+        rate, below = self.rate(sensitivity, answer.grid), below_best(answer.units)
+        if self.noise == "laplace":
+            # The largest scale is 2^40, so a sum leaves int64 with a probability below exp(-2^20).
+            noisy = noise.laplace(1 / rate, below.size) - below
+            winners = np.flatnonzero(noisy == noisy.max())
+        else:
+            # Noisy scores with one-sided noise that reach the best true score: candidate j with probability
+            # exp(-rate (best - u_j)), independently, and the best always. The largest is one of them; given which
+            # they are, their excesses are again exponential (no memory), so each is the largest alike.
+            winners = np.flatnonzero(noise.bernoulli_exp(below, rate))
+        # an order drawn at random puts each of those that tie first alike
+        return int(winners[0] if winners.size == 1 else winners[noise.uniform(winners.size, 1)[0]])
+
+    def rate(self, sensitivity: Number = 1, grid: Number = 1) -> Fraction:
+        """One over the scale of the noise, in units of the grid."""
+        return _rate(self.epsilon, self.monotone, sensitivity, grid)
+
+    def probabilities(self, answer: OnGrid, sensitivity: Number = 1) -> NDArray[np.float64]:
+        """How likely each candidate is to win, for few candidates: the exact sum over the noise and the ties."""
+        rate, below = float(self.rate(sensitivity, answer.grid)), below_best(answer.units)
+        # Of t others that are tied with it a candidate beats all with probability 1/(1+t), the integral of x^t:
+        # so over independent ties, it is the integral of prod_j (P[j is below] + P[j ties] x), a polynomial.
+        nodes, weights = np.polynomial.legendre.leggauss(
+            whole(below.size, "the number of candidates", 1, 1000) // 2 + 1
+        )
+        if self.noise == "exponential":
+            ties = np.exp(-rate * below)[np.newaxis]
+            return _wins(1 - ties, ties, nodes, weights)
+        reach = ceil(45 / rate)  # beyond it lie less than exp(-45)
+        span = int(below.max()) + 2 * reach + 1
+        if span * below.size * nodes.size > _MOST_TERMS:
+            raise InvalidParameter("the exact law of this many candidates on so fine a grid is too long a sum.")
+        at = np.arange(-int(below.max()) - reach, reach + 1)[:, np.newaxis] + below  # noise that puts each at one level
+        return _wins(laplace_above(1 - at, 1 / rate), laplace_mass(at, 1 / rate), nodes, weights)
+
+    def error_bound(self, beta: float, *, candidates: int, sensitivity: Number = 1, grid: Number = 1) -> float:
+        """An e such that, whatever the scores, the winner is more than e below the best with a chance <= beta.
+
+        At worst all others are just as far below. Laplace: each beats the best as two noises differ; one-sided: the
+        others reach it with probability p each, and one of those who do wins: 1 - (1 - (1-p)^m)/(mp), exactly.
+        """
+        beta, rate, unit = chance(beta), float(self.rate(sensitivity, grid)), float(positive(grid, "the grid"))
+        m, _ = _counted(candidates, 1)
+
+        def wrong(units: int) -> float:
+            if self.noise == "laplace":
+                return (m - 1) * _beaten(units, rate)
+            p = exp(-rate * units)
+            if m * p < 1e-4:
+                return (m - 1) * p / 2  # Bonferroni, and no digits are lost
+            return 1 + expm1(m * log1p(-p)) / (m * p)
+
+        low, high = 0, 1
+        while wrong(high) > beta:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if wrong(middle) > beta else (low, middle)
+        return (high - 1) * unit
+
+    def book_bound(self, beta: float, *, candidates: int, sensitivity: Number = 1) -> float:
+        """Laplace: 2 scale ln(m/beta), as no noise is larger than half of it (Thm 3.8); one-sided: Cor. 3.12."""
+        both = 2 if self.noise == "laplace" else 1
+        m, _ = _counted(candidates, 1)
+        return both * log(m / chance(beta)) / float(self.rate(sensitivity))
+
+    __repr__ = printed
+
+
+def below_best(units: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How far each score lies below the best, in units, no deeper than 2^62.
+
+    max(u_r, max u - 2^62) moves no further than the scores do, and in the same direction if they share one, so what is
+    cut off costs no privacy; and no difference overflows.
+    """
+    if units.ndim != 1 or not units.size:
+        raise InvalidParameter("a choice needs at least one candidate, in one row of scores. Nothing was drawn.")
+    best = units.max()
+    if int(best) - int(units.min()) <= _DEEPEST:
+        return np.asarray(best - units)
+    depth = best.astype(np.uint64) - units.astype(np.uint64)  # modulo 2^64, hence exact
+    return np.asarray(np.minimum(depth, np.uint64(_DEEPEST)).astype(np.int64))
+
+
+def _rate(epsilon: Fraction, monotone: bool, sensitivity: Number, grid: Number) -> Fraction:
+    rate = epsilon * positive(grid, "the grid") / positive(sensitivity, "the sensitivity")
+    return rate if monotone else rate / 2
+
+
+def _wins(
+    below: NDArray[np.float64], ties: NDArray[np.float64], nodes: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    # rows are levels, columns candidates: the sum over levels of ties_i times the integral over x of
+    # prod_{j != i} (below_j + ties_j x)
+    won = np.zeros(below.shape[1])
+    for x, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
+        factors = below + ties * x
+        before, after = np.ones_like(factors), np.ones_like(factors)
+        np.cumprod(factors[:, :-1], axis=1, out=before[:, 1:])
+        after[:, :-1] = np.cumprod(factors[:, :0:-1], axis=1)[:, ::-1]
+        won += weight * (ties * before * after).sum(axis=0)
+    return won
+
+
+def _beaten(units: int, rate: float) -> float:
+    # P[Z_1 - Z_2 > d] + P[Z_1 - Z_2 = d]/2 for two discrete Laplace: P[D = d] = t^2 q^d (d + A), t = tanh(rate/2)
+    q = exp(-rate)
+    a, t, d = (1 + q * q) / (1 - q * q), np.tanh(rate / 2), max(units, 0)
+    beyond = q ** (d + 1) / (1 - q) * (d + 1 + q / (1 - q) + a)
+    return float(t * t * (beyond + q**d * (d + a) / 2))
+
+
+def _counted(candidates: int, optimal: int) -> tuple[int, int]:
+    m = whole(candidates, "the number of candidates", 1, _MOST_CANDIDATES)
+    return m, whole(optimal, "the number of best candidates", 1, m)
+
+
+def _truth(monotone: object) -> bool:
+    if not isinstance(monotone, bool):
+        raise InvalidParameter(f"monotone must be True or False, not {quoted(monotone)}. Nothing was drawn.")
+    return monotone
