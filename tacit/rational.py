@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from math import isfinite, isqrt
 from typing import TypeAlias
@@ -12,8 +12,8 @@ from tacit.errors import InvalidInput, InvalidParameter, quoted
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 
-_DECIMAL = re.compile(r"[+-]?(\d{1,60}(\.\d{0,60})?|\.\d{1,60})([eE][+-]?\d{1,3})?")
-_RATIO = re.compile(r"[+-]?\d{1,60}/\d{1,60}")
+_DECIMAL = re.compile(r"[+-]?(\d{1,60}(\.\d{0,60})?|\.\d{1,60})([eE][+-]?\d{1,3})?", re.ASCII)
+_RATIO = re.compile(r"[+-]?\d{1,60}/\d{1,60}", re.ASCII)
 
 
 def exact(value: object, name: str, error: type[InvalidInput] = InvalidParameter) -> Fraction:
@@ -57,8 +57,8 @@ def shown(x: Fraction, digits: int = 10) -> str:
     """
     if x.denominator == 1 and abs(x.numerator) < 10**15:
         return str(x.numerator)
-    text = f"{Decimal(x.numerator) / Decimal(x.denominator):.{digits}g}"
-    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text.lower() else text
+    rounded = Context(prec=digits).divide(Decimal(x.numerator), Decimal(x.denominator)).normalize()
+    return f"{rounded:f}" if -5 <= rounded.adjusted() < 15 else f"{rounded:e}"
 
 
 def floor_to(x: Fraction, grid: Fraction) -> Fraction:
