@@ -1,4 +1,4 @@
-"""Bounds that are claims: read exactly, evaluated at seventy digits, rounded to the side on which they hold."""
+"""Bounds that are claims: read exactly, evaluated at a hundred digits, rounded to the side on which they hold."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from tacit.rational import Number, exact, shown
 
 MOST = Fraction(10**6)  # epsilons, rhos and scales beyond it, or below its inverse's fifth power, mean nothing
 LEAST = 1 / MOST**5
-SLACK = Decimal("1e-50")  # relative: covers 10^18 rounding errors of the arithmetic below
-PI = Decimal("3.1415926535897932384626433832795028841971693993751058209749445923078164062862")
+SLACK = Decimal("1e-50")  # relative: half of the digits that the arithmetic below carries
+PI = Decimal(
+    "3.141592653589793238462643383279502884197169399375105820974944"
+    "59230781640628620899862803482534211706798214808651328230665"
+)
 
 _DIGITS = 15  # of a rounded claim: a moderate denominator, and 10^-14 of the amount at most is given away
 _SMALLEST = Fraction(1, 10**1000)  # no claim is rounded up to less
 
 
-def seventy_digits() -> AbstractContextManager[Context]:
-    """Decimal arithmetic with errors below 10^-69 of each result, exp and ln included; what underflows is 0."""
-    return localcontext(Context(prec=70, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[]))
+def hundred_digits() -> AbstractContextManager[Context]:
+    """Decimal arithmetic with errors below 10^-99 of each result, exp and ln included; what underflows is 0."""
+    return localcontext(Context(prec=100, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[]))
 
 
 def decimal(x: Fraction) -> Decimal:
@@ -79,12 +82,10 @@ def amount(
     raise error(f"{name} must {allowed}, not {shown(x)}. Nothing was spent.")
 
 
-def probability(
-    value: Number, name: str, *, zero: bool = False, error: type[InvalidInput] = InvalidBudget
-) -> Fraction:
+def probability(value: Number, name: str, *, zero: bool = False, error: type[InvalidInput] = InvalidBudget) -> Fraction:
     """Reads a number strictly between 0 and 1 (or 0 itself, where it is allowed), or a refusal that says so."""
     x = exact(value, name, error)
-    if (x == 0 and zero) or 0 < x < 1:
+    if (x == 0 and zero) or _SMALLEST <= x <= 1 - LEAST:
         return x
     allowed = "be at least 0 and below 1" if zero else "lie strictly between 0 and 1"
-    raise error(f"{name} must {allowed}, not {shown(x)}. Nothing was spent.")
+    raise error(f"{name} must {allowed} (by {shown(LEAST)}), not {shown(x)}. Nothing was spent.")

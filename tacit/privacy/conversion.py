@@ -8,12 +8,12 @@ from fractions import Fraction
 from math import exp, log, log1p
 
 from tacit.errors import InvalidBudget
-from tacit.privacy.claims import SLACK, amount, decimal, down, probability, seventy_digits, up
+from tacit.privacy.claims import SLACK, amount, decimal, down, hundred_digits, probability, up
 from tacit.rational import Number, shown
 
 # rho-zCDP gives (eps, delta)-DP as soon as one order a = 1 + b > 1 satisfies
 #     ln delta >= (a-1)(a rho - eps) + a ln(1 - 1/a) - ln(a-1) = b (a rho - eps - ln(a/b)) - ln a.
-# Every order is a proof, so the order is looked for in floats, and what it proves is evaluated at seventy digits.
+# Every order is a proof, so the order is looked for in floats, and what it proves is evaluated at a hundred digits.
 # The right side is convex in a: each of the three searches below has exactly one turning point.
 _LEAST_LOG, _MOST_LOG = log(1e-15), log(1e30)  # of b; these limits cost sharpness at most
 
@@ -27,7 +27,7 @@ def rho_of(epsilon: Number, delta: Number) -> Fraction:
     0.0149730576735885
     """
     e, d = amount(epsilon, "epsilon"), probability(delta, "delta")
-    with seventy_digits():
+    with hundred_digits():
         log_delta = decimal(d).ln()
         eps, bits = float(e), -float(log_delta)
         b = _order(lambda b: (bits - log1p(b)) * (1 + 2 * b) / b > b * (eps + log1p(1 / b)))
@@ -46,7 +46,7 @@ def epsilon_of(rho: Number, delta: Number) -> Fraction:
     0.810174467867535
     """
     r, d = amount(rho, "rho"), probability(delta, "delta")
-    with seventy_digits():
+    with hundred_digits():
         log_delta = decimal(d).ln()
         slope, bits = float(r), -float(log_delta)
         b = _order(lambda b: slope * b * b + log1p(b) < bits)
@@ -63,7 +63,7 @@ def delta_of(rho: Number, epsilon: Number) -> Fraction:
     1.664113977388e-13
     """
     r, e = amount(rho, "rho"), amount(epsilon, "epsilon", zero=True)
-    with seventy_digits():
+    with hundred_digits():
         slope, eps = float(r), float(e)
         b = _order(lambda b: (1 + 2 * b) * slope < eps + log1p(1 / b))
         a = 1 + b
@@ -78,7 +78,7 @@ def classic_rho_of(epsilon: Number, delta: Number) -> Fraction:
     Privacy: Bun & Steinke 2016, Prop. 1.3: rho = (sqrt(ln(1/delta) + eps) - sqrt(ln(1/delta)))^2.
     """
     e, d = amount(epsilon, "epsilon"), probability(delta, "delta")
-    with seventy_digits():
+    with hundred_digits():
         bits = -decimal(d).ln()
         eps = decimal(e)
         root = eps / ((bits + eps).sqrt() + bits.sqrt())  # the difference of the roots, without cancellation
@@ -91,7 +91,7 @@ def classic_epsilon_of(rho: Number, delta: Number) -> Fraction:
     Privacy: Bun & Steinke 2016, Prop. 1.3: rho + 2 sqrt(rho ln(1/delta)).
     """
     r, d = amount(rho, "rho"), probability(delta, "delta")
-    with seventy_digits():
+    with hundred_digits():
         return up((decimal(r) + 2 * (decimal(r) * -decimal(d).ln()).sqrt()) * (1 + SLACK))
 
 
@@ -110,5 +110,5 @@ def _bonus(b: Decimal, log_delta: Decimal) -> Decimal:
 
 
 def _error(first: Decimal, b: Decimal, log_delta: Decimal) -> Decimal:
-    """More than the rounding errors of a sum of `first` and the bonus: each is 10^-69 of its term, or of 1/b."""
+    """More than the rounding errors of a sum of `first` and the bonus: each is 10^-99 of its term, or of 1/b."""
     return SLACK * (first + 1 + (1 - log_delta + (1 + b).ln()) / b)
