@@ -74,8 +74,12 @@ def test_only_the_noise_draws_from_the_operating_system() -> None:
     drawing = {"secrets", "random", "cryptography"}
     for path in PACKAGE.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        named = {alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-        named |= {node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+        named = {
+            alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+        }
+        named |= {
+            node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
+        }
         if path.parent.name != "primitives":
             assert not named & drawing, f"{path.name} imports {named & drawing}"
         assert "random" not in named, path.name
@@ -103,5 +107,7 @@ def test_the_domain_needs_numpy_alone_and_privacy_not_even_that(graph: grimp.Imp
 
 
 def test_modules_are_short() -> None:
-    lengths = {path.relative_to(PACKAGE): len(path.read_text(encoding="utf-8").splitlines()) for path in PACKAGE.rglob("*.py")}
+    lengths = {
+        path.relative_to(PACKAGE): len(path.read_text(encoding="utf-8").splitlines()) for path in PACKAGE.rglob("*.py")
+    }
     assert {path: length for path, length in lengths.items() if length > 400} == {}

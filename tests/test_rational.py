@@ -22,7 +22,23 @@ def test_one_tenth_is_one_tenth_however_it_is_written(written: object) -> None:
 
 @pytest.mark.parametrize(
     "nonsense",
-    [True, None, "", "1/0", "nan", float("nan"), float("inf"), "1e9999", "0x10", "1_000", "١", [], 1j, Decimal("NaN"), b"1"],
+    [
+        True,
+        None,
+        "",
+        "1/0",
+        "nan",
+        float("nan"),
+        float("inf"),
+        "1e9999",
+        "0x10",
+        "1_000",
+        "١",
+        [],
+        1j,
+        Decimal("NaN"),
+        b"1",
+    ],
 )
 def test_what_is_not_a_number_is_refused_by_name(nonsense: object) -> None:
     with pytest.raises(InvalidParameter, match="epsilon"):

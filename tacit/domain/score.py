@@ -190,10 +190,10 @@ class Function(Query):
     columns: Columns
     sizes: tuple[int, ...]
     function: Callable[[Counts], Any] = field(repr=False)
-    size: int
+    answers: int
     declared: Mapping[Norm, Fraction]
     neighbors: Neighbors
-    grid: Fraction
+    grid: Fraction = WEIGHT_GRID
 
     @classmethod
     def of(
@@ -223,10 +223,15 @@ class Function(Query):
     def reads(self) -> tuple[Columns, ...]:
         return (self.columns,)
 
+    @property
+    def size(self) -> int:
+        return self.answers
+
     def units(self, *tables: Counts) -> NDArray[Any]:
-        answers = np.asarray(self.function(tables[0].reshape(self.sizes)), dtype=np.float64).reshape(self.size)
         limit = float(2**52)
-        scaled = np.nan_to_num(answers / float(self.grid), nan=0.0, posinf=limit, neginf=-limit)
+        with np.errstate(all="ignore"):  # a warning would tell of the rows
+            answers = np.asarray(self.function(tables[0].reshape(self.sizes)), dtype=np.float64).reshape(self.size)
+            scaled = np.nan_to_num(answers / float(self.grid), nan=0.0, posinf=limit, neginf=-limit)
         return np.rint(np.clip(scaled, -limit, limit)).astype(np.int64)
 
     def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:

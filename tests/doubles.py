@@ -1,0 +1,68 @@
+"""Stand-ins for tests: a table in memory, and noise that was written beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.domain.query import Columns
+from tacit.domain.schema import Schema
+
+
+class Rows:
+    """A table as a matrix of codes; counts what the kernel asks for and remembers that it was asked."""
+
+    def __init__(self, schema: Schema, codes: NDArray[np.int64]) -> None:
+        self.schema, self.codes = schema, codes
+        self.read: list[tuple[Columns, ...]] = []
+
+    def project(self, columns: Columns) -> NDArray[np.int64]:
+        sizes = self.schema.sizes(columns)
+        if not columns:
+            return np.array(len(self.codes), dtype=np.int64)
+        chosen = [self.codes[:, self.schema.names.index(name)] for name in columns]
+        fused = np.ravel_multi_index(chosen, sizes) if len(self.codes) else np.zeros(0, dtype=np.int64)
+        return np.bincount(fused, minlength=int(np.prod(sizes))).reshape(sizes)
+
+    def counts(self, column_sets: Sequence[Columns]) -> list[NDArray[np.int64]]:
+        self.read.append(tuple(column_sets))
+        return [self.project(columns) for columns in column_sets]
+
+
+class Scripted:
+    """Noise that comes from a list, in the order in which it is asked for; everything else is zero or certain."""
+
+    def __init__(self, *draws: int) -> None:
+        self.draws = list(draws)
+        self.scales: list[Fraction] = []
+
+    def _next(self, size: int) -> NDArray[np.int64]:
+        return np.array([self.draws.pop(0) if self.draws else 0 for _ in range(size)], dtype=np.int64)
+
+    def laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
+        self.scales.append(scale)
+        return self._next(size)
+
+    def gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
+        self.scales.append(variance)
+        return self._next(size)
+
+    def geometric(self, scale: Fraction, size: int) -> NDArray[np.int64]:
+        self.scales.append(scale)
+        return self._next(size)
+
+    def uniform(self, below: int, size: int) -> NDArray[np.int64]:
+        return self._next(size) % below
+
+    def bernoulli(self, p: Fraction, size: int) -> NDArray[np.bool_]:
+        return self._next(size) > 0
+
+    def bernoulli_exp(self, exponents: NDArray[np.int64], rate: Fraction) -> NDArray[np.bool_]:
+        return exponents == 0
+
+    def weighted(self, exponents: NDArray[np.int64], rate: Fraction) -> int:
+        self.scales.append(rate)
+        return int(np.argmin(exponents))
