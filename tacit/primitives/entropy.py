@@ -13,7 +13,8 @@ from tacit.errors import NoiseUnavailable
 
 _DIRECT = 1024  # bytes: below this, asking the system costs less than setting up a cipher
 _PIECE = 1 << 20  # bytes under one key
-_ZEROS = bytes(_PIECE)
+_BLOCK = 16
+_ZEROS = memoryview(bytes(_PIECE))
 
 
 class Entropy(Protocol):
@@ -41,16 +42,16 @@ class SystemEntropy:
         return int.from_bytes(_system(-(-count // 8)), "little") >> (-count % 8)
 
     def words(self, count: int, dtype: DTypeLike = np.uint64) -> NDArray[np.unsignedinteger]:
-        out = np.empty(count, dtype)
-        if out.nbytes < _DIRECT:
-            return np.frombuffer(_system(out.nbytes), dtype)
-        room = out.data.cast("B")
-        for start in range(0, out.nbytes, _PIECE):
-            piece = room[start : start + _PIECE]
+        length = count * np.dtype(dtype).itemsize
+        if length < _DIRECT:
+            return np.frombuffer(_system(length), dtype)
+        room = np.empty(length + _BLOCK, np.uint8)  # some versions of the cipher ask for a block more than they fill
+        for start in range(0, length, _PIECE):
+            piece = min(_PIECE, length - start)
             # a key is never used twice, so the counter may start at zero
-            stream = Cipher(algorithms.AES256(_system(32)), modes.CTR(bytes(16))).encryptor()
-            stream.update_into(memoryview(_ZEROS)[: len(piece)], piece)
-        return out
+            stream = Cipher(algorithms.AES256(_system(32)), modes.CTR(bytes(_BLOCK))).encryptor()
+            stream.update_into(_ZEROS[:piece], room[start : start + piece + _BLOCK].data)
+        return room[:length].view(dtype)
 
 
 def _system(count: int) -> bytes:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
 from fractions import Fraction
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidParameter
+from tacit.errors import InvalidParameter, quoted
+from tacit.primitives.certified import MARGIN, exp_floats
 from tacit.primitives.certified import below as falls_below
 from tacit.primitives.entropy import SystemEntropy
-from tacit.rational import shown, whole
+from tacit.primitives.tables import Law, tables
+from tacit.rational import whole
 
 
 class Noise(Protocol):
-    """Exact draws: each method's law is the one stated, with no error of rounding, tails and ties included."""
+    """Independent draws, each of exactly the law stated: no rounding, no cut tail, no tie decided by default."""
 
     def uniform(self, below: int, size: int) -> NDArray[np.int64]:
         """Uniform on 0 .. below - 1, for below up to 2^62."""
@@ -27,7 +30,7 @@ class Noise(Protocol):
         ...
 
     def bernoulli_exp(self, exponents: NDArray[np.int64], rate: Fraction) -> NDArray[np.bool_]:
-        """Independent coins, the i-th True with probability exp(-rate e_i), for e_i >= 0."""
+        """The i-th is True with probability exp(-rate e_i), for e_i >= 0."""
         ...
 
     def geometric(self, scale: Fraction, size: int) -> NDArray[np.int64]:
@@ -39,65 +42,120 @@ class Noise(Protocol):
         ...
 
     def gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
-        """P[z] proportional to exp(-z^2/(2 variance)) on the integers."""
+        """P[z] proportional to exp(-z^2/(2 variance)) on the integers; `variance` is the parameter sigma^2."""
         ...
 
     def weighted(self, exponents: NDArray[np.int64], rate: Fraction) -> int:
-        """The index i with probability proportional to exp(-rate e_i), for e_i >= 0 with least 0."""
+        """The index i with probability proportional to exp(-rate e_i), for e_i >= 0 of which the least is 0."""
         ...
 
 
-_LEAST, _MOST = Fraction(1, 2**40), Fraction(2**40)
+# Scales lie between 2^-40 and 2^40. Above, a draw outside 64 bits might not be as unlikely as exp(-2^22); below, a draw
+# other than 0 is as unlikely as exp(-2^40), so that the scale protects nobody and must be a slip.
+_SCALES, _VARIANCES, _RATES = 40, 80, 128
+_SIZES = 2**36
+_SHORT = 16  # elements that are done sooner one by one
+_PIECE = 1 << 14  # elements at a time, to stay in the cache
+_ENTROPY = SystemEntropy()
 
 
 class SystemNoise:
-    """The one implementation of Noise."""
+    """Noise from the operating system's entropy; it takes no seed and remembers nothing but tables of public laws.
+
+    Accuracy: every law is exact. Where a float decides, its error is bounded and too small to change what it decides;
+    the rest is decided in integers, as far as it takes.
+
+    >>> bool(np.all(SystemNoise().laplace(Fraction(1, 2**40), 5) == 0))
+    True
+    """
 
     __slots__ = ()
 
     def uniform(self, below: int, size: int) -> NDArray[np.int64]:
-        below = whole(below, "the number of equally likely values", 1, 2**62)
-        return _array(lambda: _uniform(below), size)
+        below, size = whole(below, "the number of equally likely values", 1, 2**62), _checked_size(size)
+        bits = 16 if below <= 2**10 else 32 if below <= 2**26 else 64
+        limit = (1 << bits) // below * below  # words from there on would favour small values
+        words = _ENTROPY.words(size, np.dtype(f"u{bits // 8}"))
+        if limit < 1 << bits:
+            while size - len(words := words[words < limit]):
+                words = np.concatenate([words, _ENTROPY.words(size - len(words), words.dtype)])
+        return (words % below).astype(np.int64)
 
     def bernoulli(self, p: Fraction, size: int) -> NDArray[np.bool_]:
-        if not 0 <= p <= 1:
-            raise InvalidParameter(f"a probability must lie between 0 and 1, not {shown(p)}. Nothing was drawn.")
-        return _array(lambda: int(_uniform(p.denominator) < p.numerator), size).astype(np.bool_)
+        size = _checked_size(size)
+        if not isinstance(p, (Fraction, int)) or not 0 <= p <= 1:
+            raise InvalidParameter(f"a probability must be a fraction from 0 to 1, not {quoted(p)}. Nothing was drawn.")
+        if p == 1:
+            return np.ones(size, np.bool_)
+        words = _ENTROPY.words(size)
+        threshold, rest = divmod(p.numerator << 64, p.denominator)
+        drawn = words < threshold
+        ties = np.flatnonzero(words == threshold)
+        if len(ties) and rest:  # 2^64 p = threshold + rest/denominator
+            drawn[ties] = self.bernoulli(Fraction(rest, p.denominator), len(ties))
+        return drawn
 
     def bernoulli_exp(self, exponents: NDArray[np.int64], rate: Fraction) -> NDArray[np.bool_]:
-        return np.array([_exp_coin(int(e) * rate) for e in exponents], dtype=np.bool_)
+        exponents, (num, den) = _checked_exponents(exponents), _checked(rate, "rate", _RATES)
+        drawn = np.empty(exponents.shape, np.bool_)
+        for start in range(0, len(exponents), _PIECE):
+            piece = slice(start, start + _PIECE)
+            drawn[piece] = _coins(exponents[piece], num, den)
+        return drawn
 
     def geometric(self, scale: Fraction, size: int) -> NDArray[np.int64]:
-        scale = _checked(scale, "scale", _LEAST, _MOST)
-        return _array(lambda: _geometric(scale), size)
+        num, den = _checked(scale, "scale", _SCALES)
+        return tables(Law(1, den, num, False)).draw(_checked_size(size), _ENTROPY)
 
     def laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
-        scale = _checked(scale, "scale", _LEAST, _MOST)
-        return _array(lambda: _laplace(scale), size)
+        num, den = _checked(scale, "scale", _SCALES)
+        return tables(Law(1, den, num, True)).draw(_checked_size(size), _ENTROPY)
 
     def gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
-        variance = _checked(variance, "variance", _LEAST**2, _MOST**2)
-        return _array(lambda: _gaussian(variance), size)
+        num, den = _checked(variance, "variance", _VARIANCES)
+        return tables(Law(2, den, 2 * num, True)).draw(_checked_size(size), _ENTROPY)
 
     def weighted(self, exponents: NDArray[np.int64], rate: Fraction) -> int:
+        exponents, (num, den) = _checked_exponents(exponents), _checked(rate, "rate", _RATES)
+        if not len(exponents) or exponents.min():
+            raise InvalidParameter("the least exponent of a weighted choice must be 0. Nothing was drawn.")
+        # Index i owns ceil(2^bits exp(-x_i)) points of a line, or one or two more; a point is kept if it lies below
+        # 2^bits exp(-x_i): rejection from an envelope. The tops are made twice rather than kept.
+        bits = min(40, 62 - len(exponents).bit_length())
+        starts = range(0, len(exponents), _PIECE)
+        ends = list(accumulate(int(_tops(exponents[i : i + _PIECE], num / den, bits).sum()) for i in starts))
         while True:
-            i = _uniform(len(exponents))
-            if _exp_coin(int(exponents[i]) * rate):
-                return i
+            point = _uniform(ends[-1])
+            n = bisect_right(ends, point)
+            tops = np.cumsum(_tops(exponents[starts[n] : starts[n] + _PIECE], num / den, bits))
+            point -= ends[n - 1] if n else 0
+            m = int(np.searchsorted(tops, point, side="right"))
+            level = point - (int(tops[m - 1]) if m else 0)
+            chosen = starts[n] + m
+            if falls_below(level, 1 << bits, int(exponents[chosen]) * num, den, _ENTROPY):
+                return chosen
 
 
 SYSTEM = SystemNoise()
-_ENTROPY = SystemEntropy()
 
 
-def _checked(x: Fraction, name: str, least: Fraction, most: Fraction) -> Fraction:
-    if not isinstance(x, Fraction) or not least <= x <= most:
-        raise InvalidParameter(f"a {name} must be a fraction between {shown(least)} and {shown(most)}.")
-    return x
+def _coins(exponents: NDArray[np.int64], num: int, den: int) -> NDArray[np.bool_]:
+    words = _ENTROPY.words(len(exponents)) >> np.uint64(11)  # whole numbers below 2^53 are exact as floats
+    if len(exponents) <= _SHORT:
+        drawn, unsure = np.empty(len(exponents), np.bool_), np.arange(len(exponents))
+    else:
+        y = words.astype(np.float64)
+        target = 2.0**53 * exp_floats(num / den * exponents.astype(np.float64))
+        drawn = y + 1 <= target * (1 - MARGIN)
+        unsure = np.flatnonzero(~drawn & (y < target * (1 + MARGIN)))
+    for i in unsure:
+        drawn[i] = falls_below(int(words[i]), 1 << 53, int(exponents[i]) * num, den, _ENTROPY)
+    return drawn
 
 
-def _array(draw: Callable[[], int], size: int) -> NDArray[np.int64]:
-    return np.array([draw() for _ in range(size)], dtype=np.int64)
+def _tops(exponents: NDArray[np.int64], rate: float, bits: int) -> NDArray[np.int64]:
+    x = rate * exponents.astype(np.float64)
+    return np.ceil(exp_floats(x) * (2.0**bits * (1 + MARGIN))).astype(np.int64)
 
 
 def _uniform(below: int) -> int:
@@ -107,31 +165,21 @@ def _uniform(below: int) -> int:
     return drawn
 
 
-def _exp_coin(x: Fraction) -> bool:
-    return falls_below(0, 1, x.numerator, x.denominator, _ENTROPY)
+def _checked(x: Fraction, name: str, log: int) -> tuple[int, int]:
+    if isinstance(x, (Fraction, int)) and not isinstance(x, bool):
+        num, den = x.numerator, x.denominator
+        if 0 < den <= num << log and num <= den << log:
+            return num, den
+    limits = f"a fraction between 2^-{log} and 2^{log}"
+    raise InvalidParameter(f"a {name} must be {limits}, not {quoted(x)}. Nothing was drawn.")
 
 
-def _geometric(scale: Fraction) -> int:
-    width = max(1, scale.__ceil__())  # remainders and quotients by any width are independent
-    while not _exp_coin((remainder := _uniform(width)) / scale):
-        pass
-    quotient = 0
-    while _exp_coin(width / scale):
-        quotient += 1
-    return quotient * width + remainder
+def _checked_size(size: int) -> int:
+    return whole(size, "the number of draws", 0, _SIZES)
 
 
-def _laplace(scale: Fraction) -> int:
-    while True:
-        z, negative = _geometric(scale), _uniform(2)
-        if z or not negative:
-            return -z if negative else z
-
-
-def _gaussian(variance: Fraction) -> int:
-    # Canonne, Kamath & Steinke 2020, Algorithm 3: Laplace of scale t, thinned
-    t = Fraction(max(1, int(variance.__floor__() ** 0.5)))
-    while True:
-        z = _laplace(t)
-        if _exp_coin((abs(z) - variance / t) ** 2 / (2 * variance)):
-            return z
+def _checked_exponents(exponents: NDArray[np.int64]) -> NDArray[np.int64]:
+    exponents = np.asarray(exponents)
+    if exponents.ndim != 1 or exponents.dtype.kind != "i" or (len(exponents) and exponents.min() < 0):
+        raise InvalidParameter("exponents must be a vector of whole numbers from 0 on. Nothing was drawn.")
+    return exponents.astype(np.int64, copy=False)
