@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.domain.grid import Norm, OnGrid
-from tacit.primitives.mechanism import chance, positive, printed
+from tacit.primitives.mechanism import chance, per_unit, positive, printed
 from tacit.privacy.budget import Loss
 from tacit.rational import Number
 
 if TYPE_CHECKING:
     from tacit.primitives.noise import Noise
 
+_ONE = Fraction(1)
 _SUMMED = 4096  # a discrete Gaussian this narrow is summed, a wider one is bounded
 
 
@@ -44,12 +45,12 @@ class Laplace:
         return Loss.pure(self.epsilon)
 
     def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> NDArray[Any]:
-        units = answer.units
-        return answer.plus(noise.laplace(self.scale(sensitivity, answer.grid), units.size).reshape(units.shape))
+        scale, units = per_unit(sensitivity, self.epsilon, answer.grid), answer.units
+        return answer.plus(noise.laplace(scale, units.size).reshape(units.shape))
 
     def scale(self, sensitivity: Number = 1, grid: Number = 1) -> Fraction:
         """The scale of the noise, in units of the grid."""
-        return positive(sensitivity, "the sensitivity") / (self.epsilon * positive(grid, "the grid"))
+        return per_unit(positive(sensitivity, "the sensitivity"), self.epsilon, positive(grid, "the grid"))
 
     def probabilities(self, units: Any, sensitivity: Number = 1, grid: Number = 1) -> NDArray[np.float64]:
         """How likely each noise is, in units of the grid."""
@@ -61,7 +62,10 @@ class Laplace:
 
     def error_bound(self, beta: float, *, coordinates: int = 1, sensitivity: Number = 1, grid: Number = 1) -> float:
         """The least e such that all errors are at most e with probability 1 - beta: the quantile of the maximum."""
-        return laplace_quantile(_each(beta, coordinates), self.scale(sensitivity, grid)) * float(Fraction(grid))
+        tail, b = _each(beta, coordinates), float(self.scale(sensitivity, grid))
+        # P[|Z| > m] = 2 q^(m+1)/(1+q) <= tail
+        units = max(0, ceil(b * (log(2) - log1p(exp(-1 / b)) - log(tail))) - 1)
+        return units * float(positive(grid, "the grid"))
 
     def book_bound(self, beta: float, *, coordinates: int = 1, sensitivity: Number = 1) -> float:
         """Thm 3.8: (Delta/eps) ln(k/beta), a union bound for real-valued noise; on a grid, round it up to the grid."""
@@ -92,12 +96,16 @@ class Gaussian:
         return Loss.concentrated(self.rho)
 
     def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> NDArray[Any]:
-        units = answer.units
-        return answer.plus(noise.gaussian(self.variance(sensitivity, answer.grid), units.size).reshape(units.shape))
+        variance, units = self._variance(sensitivity, answer.grid), answer.units
+        return answer.plus(noise.gaussian(variance, units.size).reshape(units.shape))
 
     def variance(self, sensitivity: Number = 1, grid: Number = 1) -> Fraction:
         """The parameter sigma^2 of the noise, in squared units of the grid."""
-        return (positive(sensitivity, "the sensitivity") / positive(grid, "the grid")) ** 2 / (2 * self.rho)
+        return self._variance(positive(sensitivity, "the sensitivity"), positive(grid, "the grid"))
+
+    def _variance(self, sensitivity: Fraction, grid: Fraction) -> Fraction:
+        width, rho = per_unit(sensitivity, _ONE, grid), self.rho
+        return Fraction(width.numerator**2 * rho.denominator, 2 * width.denominator**2 * rho.numerator)
 
     def probabilities(self, units: Any, sensitivity: Number = 1, grid: Number = 1) -> NDArray[np.float64]:
         """How likely each noise is, in units of the grid."""
@@ -106,7 +114,7 @@ class Gaussian:
 
     def deviation(self, sensitivity: Number = 1, grid: Number = 1) -> float:
         """The standard deviation of one answer: below sigma where the grid is coarse, never above it."""
-        variance, unit = float(self.variance(sensitivity, grid)), float(Fraction(grid))
+        variance, unit = float(self.variance(sensitivity, grid)), float(positive(grid, "the grid"))
         if variance > 100:  # the two differ by less than exp(-2 pi^2 100)
             return sqrt(variance) * unit
         z = np.arange(1, 401)
@@ -121,7 +129,7 @@ class Gaussian:
             units = int(np.argmax(beyond[1:] <= tail))
         else:  # P[Z >= m] <= P[N >= m - 1] (Canonne, Kamath & Steinke 2020, Prop. 25)
             units = ceil(sigma * -NormalDist().inv_cdf(tail / 2))
-        return units * float(Fraction(grid))
+        return units * float(positive(grid, "the grid"))
 
     def book_bound(self, beta: float, *, coordinates: int = 1, sensitivity: Number = 1) -> float:
         """sigma Phi^-1(1 - beta/2k), a union bound for real-valued noise."""
@@ -140,16 +148,6 @@ def laplace_above(z: NDArray[Any], scale: float) -> NDArray[np.float64]:
     q = exp(-1 / scale)
     above = np.where(z > 0, np.exp(-np.maximum(z, 0) / scale), 1 + q - np.exp((np.minimum(z, 0) - 1) / scale))
     return np.asarray(above / (1 + q))
-
-
-def laplace_quantile(tail: float, scale: Fraction) -> int:
-    """The least m >= 0 with P[|Z| > m] = 2 q^(m+1)/(1+q) <= tail."""
-    b = float(scale)
-    m = max(0, ceil(-b * log(tail * (1 + exp(-1 / b)) / 2) - 1))
-    # the logarithm was rounded: one step may be missing, or one too many
-    while 2 * exp(-(m + 1) / b) / (1 + exp(-1 / b)) > tail:
-        m += 1
-    return m
 
 
 def _each(beta: float, coordinates: int) -> float:

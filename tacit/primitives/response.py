@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tacit.primitives.noise import Noise
 
 _LN_3 = Fraction(10986122886681096914, 10**19)  # the natural logarithm of 3, rounded up
-_MOST_CHOICES = 2**16
+_MOST_CHOICES = 1024  # a response costs k g proposals: few where k is small or eps is
 _MOST_PROPOSALS = 2**18
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tacit.domain.grid import Norm, OnGrid
 from tacit.errors import InvalidParameter, quoted
 from tacit.primitives.additive import laplace_above, laplace_mass
-from tacit.primitives.mechanism import chance, positive, printed
+from tacit.primitives.mechanism import chance, per_unit, positive, printed
 from tacit.privacy.budget import Loss
 from tacit.rational import Number, whole
 
@@ -212,8 +212,8 @@ def below_best(units: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _rate(epsilon: Fraction, monotone: bool, sensitivity: Number, grid: Number) -> Fraction:
-    rate = epsilon * positive(grid, "the grid") / positive(sensitivity, "the sensitivity")
-    return rate if monotone else rate / 2
+    width = per_unit(positive(sensitivity, "the sensitivity"), epsilon, positive(grid, "the grid"))
+    return 1 / width if monotone else 1 / (2 * width)
 
 
 def _wins(

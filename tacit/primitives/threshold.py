@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tacit.domain.grid import Norm, OnGrid
 from tacit.errors import InvalidParameter, quoted
 from tacit.primitives.additive import laplace_above, laplace_mass
-from tacit.primitives.mechanism import chance, positive, printed
+from tacit.primitives.mechanism import chance, per_unit, positive, printed
 from tacit.privacy.budget import Loss
 from tacit.rational import Number, exact, whole
 
@@ -55,6 +55,10 @@ class AboveThreshold:
     sensitivity: Fraction = Fraction(1)
     monotone: bool = False
     grid: Fraction = Fraction(1, 1024)
+    threshold_scale: Fraction = field(
+        init=False, repr=False, compare=False
+    )  # of the threshold's noise, in units of the grid
+    query_scale: Fraction = field(init=False, repr=False, compare=False)  # of each query's
     norm: ClassVar[Norm] = Norm.LINF  # of one number all norms are alike
 
     def __init__(
@@ -72,19 +76,12 @@ class AboveThreshold:
         object.__setattr__(self, "sensitivity", positive(sensitivity, "the sensitivity"))
         object.__setattr__(self, "monotone", monotone)
         object.__setattr__(self, "grid", positive(grid, "the grid"))
+        scale = 2 * per_unit(self.sensitivity, self.epsilon, self.grid)
+        object.__setattr__(self, "threshold_scale", scale)
+        object.__setattr__(self, "query_scale", scale if monotone else 2 * scale)
 
     def loss(self) -> Loss:
         return Loss.pure(self.epsilon)
-
-    @property
-    def threshold_scale(self) -> Fraction:
-        """The scale of the threshold's noise, in units of the grid."""
-        return 2 * self.sensitivity / (self.epsilon * self.grid)
-
-    @property
-    def query_scale(self) -> Fraction:
-        """The scale of each query's noise, in units of the grid."""
-        return self.threshold_scale if self.monotone else 2 * self.threshold_scale
 
     def start(self, noise: Noise) -> Waiting:
         return Waiting(self._bar() + int(noise.laplace(self.threshold_scale, 1)[0]))
@@ -125,12 +122,13 @@ class AboveThreshold:
         return ceil(self.threshold / self.grid)
 
     def _units(self, answer: OnGrid, size: int) -> list[int]:
-        ratio = answer.grid / self.grid
-        if ratio.denominator != 1 or answer.units.size != size:
+        fine, coarse = self.grid, answer.grid
+        steps, rest = divmod(coarse.numerator * fine.denominator, coarse.denominator * fine.numerator)
+        if rest or answer.units.size != size:
             raise InvalidParameter(
                 f"this session takes one answer at a time, on a multiple of the grid {self.grid}; "
                 f"not {answer.units.size} on {answer.grid}. Nothing was drawn."
             )
-        return [unit * ratio.numerator for unit in answer.units.ravel().tolist()]
+        return [unit * steps for unit in answer.units.ravel().tolist()]
 
     __repr__ = printed
