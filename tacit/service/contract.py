@@ -1,0 +1,200 @@
+"""The contract: which table, which universe, which people and how much may ever be spent, signed by its curator."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from tacit.domain.schema import CELL, CLAMP, DROP, Neighbors, Schema, column_from
+from tacit.errors import InvalidBudget, InvalidSchema, quoted
+from tacit.privacy.budget import Budget, checked_delta, checked_epsilon
+from tacit.rational import whole
+from tacit.service.located import Place
+
+MOST_PEOPLE = 10**12
+
+ROOMS = ("data", "privacy", "columns")
+DATA = ("source", "table", "name")
+PRIVACY = ("neighbors", "people", "epsilon", "delta", "ledger")
+COLUMN = ("name", "categories", "low", "high", "edges", "missing", "outside")
+PLACES = {"missing": (DROP, CELL), "outside": (DROP, CELL, CLAMP)}
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What a curator has signed; all of it is public, and none of it is learnt from the data.
+
+    The ledger belongs to the table's name, its universe, its neighbours and its public number of people (`subject`):
+    a contract that differs in one of them is another contract, and finds no fresh budget in the old ledger.
+    """
+
+    path: Path
+    source: str  # as written
+    table: str | None
+    name: str  # what the ledger knows the table by; the source as written, unless the contract says
+    schema: Schema
+    neighbors: Neighbors
+    people: int | None  # the public number of rows, under replace-one neighbours
+    budget: Budget
+    epsilon: Fraction  # as promised at the door
+    delta: Fraction
+    ledger: Path
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Contract:
+        """Reads and checks a contract; touches neither the data nor the ledger."""
+        if not isinstance(path, str | os.PathLike) or "\0" in os.fsdecode(path):
+            raise InvalidSchema(f"a contract is named by its path, not by {quoted(path)}. Nothing was spent.")
+        file = Path(os.fsdecode(path))
+        place = Place(file)
+        said = _parsed(place)
+        place.known(said, ROOMS, "")
+        data, privacy = (_room(said, name, keys, place) for name, keys in (("data", DATA), ("privacy", PRIVACY)))
+        source = place.string(data, "data", "source")
+        return cls(
+            path=file,
+            source=source,
+            table=place.string(data, "data", "table") if "table" in data else None,
+            name=place.string(data, "data", "name") if "name" in data else source,
+            schema=_schema(said, place),
+            ledger=_ledger(privacy, file, source, place),
+            **_promise(privacy, place),
+        )
+
+    @property
+    def location(self) -> str:
+        """Where the data is: the source, seen from the contract's folder."""
+        return os.path.join(self.path.parent, self.source)
+
+    @property
+    def subject(self) -> str:
+        """A short name of exactly this table, universe and relation: a ledger serves one subject only."""
+        said = json.dumps([self.name, self.table], ensure_ascii=True)
+        name = self.name if len(self.name) <= 40 else f"{self.name[:39]}…"
+        people = "" if self.people is None else f" of {self.people}"
+        identity = hashlib.sha256(said.encode()).hexdigest()[:16]
+        return f"{name}; {identity}; schema {self.schema.digest()}; {self.neighbors.value}{people}"
+
+    def unlike(self, subject: str) -> str:
+        """In what this contract differs from the one that a ledger was made for."""
+        kinds = ("the table's name", "the table's name", "the columns", "the neighbours")
+        pairs = zip(kinds, subject.rsplit("; ", 3), self.subject.rsplit("; ", 3), strict=False)
+        return " and ".join(dict.fromkeys(kind for kind, old, new in pairs if old != new))
+
+    def __str__(self) -> str:
+        return f"{self.name}: {len(self.schema)} columns, {self.neighbors.value} neighbours, {self.budget}"
+
+
+def _parsed(place: Place) -> dict[str, Any]:
+    try:
+        return tomllib.loads(place.text, parse_float=Decimal)  # decimals keep epsilon = 0.1 exact
+    except tomllib.TOMLDecodeError as error:
+        why = str(error)[:200]
+    except (ValueError, RecursionError):
+        why = "a number is too long, or lists are nested too deeply"
+    raise InvalidSchema(f"{place.file} is not valid TOML: {why}. Nothing was spent.")
+
+
+def _room(said: Mapping[str, Any], name: str, keys: tuple[str, ...], place: Place) -> dict[str, Any]:
+    room = said.get(name)
+    if room is None:
+        raise InvalidSchema(
+            f"{place.file} has no [{name}]; a contract has [data], [privacy] and [[columns]]. Nothing was spent."
+        )
+    if not isinstance(room, dict):
+        place.refuse("", 0, name, f"{name} must be a table: write [{name}] on a line of its own")
+    place.known(room, keys, name)
+    return room
+
+
+def _schema(said: Mapping[str, Any], place: Place) -> Schema:
+    columns = said.get("columns")
+    if columns is None:
+        raise InvalidSchema(f"{place.file} declares no columns; write a [[columns]] for each. Nothing was spent.")
+    if not isinstance(columns, list) or not all(isinstance(column, dict) for column in columns):
+        place.refuse("", 0, "columns", "each column is a table of its own: write [[columns]], in double brackets")
+    made = []
+    for which, column in enumerate(columns):
+        place.known(column, COLUMN, "columns", which)
+        for key, value in column.items():
+            if why := _fault(key, value):
+                place.refuse("columns", which, key, why)
+        try:
+            made.append(column_from({key: _plain(value) for key, value in column.items()}))
+        except InvalidSchema as error:
+            raise place.wrap(error, "columns", which) from None
+    try:
+        return Schema(made)
+    except InvalidSchema as error:
+        raise place.wrap(error, "") from None
+
+
+def _fault(key: str, value: object) -> str | None:
+    """What is wrong with one key of a column, seen alone."""
+    if key in ("low", "high", "edges", "categories") and isinstance(value, str):
+        return (
+            f"{key} is {quoted(value)}; bounds and categories are public and written out here, "
+            "never taken from the data"
+        )
+    if key in ("low", "high") and (isinstance(value, bool) or not isinstance(value, int)):
+        return f"{key} must be a whole number, not {quoted(value)}"
+    if key in ("edges", "categories") and not isinstance(value, list):
+        return f"{key} must be a list in [ ], not {quoted(value)}"
+    if key in PLACES and value not in PLACES[key]:
+        return f"{key} must be one of {', '.join(PLACES[key])}, not {quoted(value)}"
+    if any(isinstance(number, int) and abs(number) >= 2**63 for number in _listed(value)):
+        return f"a whole number in {key} does not fit 64 bits"
+    return None
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
+
+
+def _plain(value: Any) -> Any:
+    """Decimals become floats where they are the edges of cells."""
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def _promise(said: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """Neighbours, people and budget."""
+    relations = [relation.value for relation in Neighbors]
+    if (relation := place.string(said, "privacy", "neighbors")) not in relations:
+        place.refuse("privacy", 0, "neighbors", f"neighbors must be {' or '.join(relations)}, not {quoted(relation)}")
+    neighbors, people = Neighbors(relation), said.get("people")
+    if neighbors is Neighbors.ADD_REMOVE and people is not None:
+        place.refuse("privacy", 0, "people", "under add-remove neighbours the number of people is private; take it out")
+    if neighbors is Neighbors.REPLACE_ONE and people is None:
+        place.refuse("privacy", 0, "", "replace-one neighbours need people, the public number of rows")
+    if "epsilon" not in said:
+        place.refuse("privacy", 0, "", "epsilon is missing; it is all that may ever be spent on this table")
+    try:
+        key = "people"
+        if people is not None:
+            whole(people, key, 1, MOST_PEOPLE, InvalidSchema)
+        key = "epsilon"
+        epsilon = checked_epsilon(said[key])
+        key = "delta"
+        delta = checked_delta(said.get(key, 0))
+        budget = Budget.of(epsilon, delta)
+    except (InvalidSchema, InvalidBudget) as error:
+        raise place.wrap(error, "privacy", 0, key) from None
+    return {"neighbors": neighbors, "people": people, "budget": budget, "epsilon": epsilon, "delta": delta}
+
+
+def _ledger(said: Mapping[str, Any], file: Path, source: str, place: Place) -> Path:
+    ledger = file.parent / place.string(said, "privacy", "ledger")
+    taken = {os.path.realpath(file): "the contract", os.path.realpath(file.parent / source): "the data"}
+    if other := taken.get(os.path.realpath(ledger)):
+        place.refuse("privacy", 0, "ledger", f"ledger names the file of {other}; it needs a file of its own")
+    return ledger
