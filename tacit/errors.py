@@ -87,5 +87,8 @@ class DataUnavailable(Unavailable):
 
 def quoted(text: object, limit: int = 60) -> str:
     """What the caller sent, printable and short enough to stand in a message."""
-    shown = repr(text if isinstance(text, str) else str(text))
+    try:
+        shown = repr((text if isinstance(text, str) else str(text))[:limit])
+    except Exception:  # a whole number of 5,000 digits does not become a text, nor need an object of the caller's
+        shown = repr(f"a {type(text).__name__}")
     return shown if len(shown) <= limit else shown[: limit - 4] + "...'"

@@ -6,6 +6,7 @@ import re
 from decimal import Context, Decimal
 from fractions import Fraction
 from math import isfinite, isqrt
+from operator import index
 from typing import TypeAlias
 
 from tacit.errors import InvalidInput, InvalidParameter, quoted
@@ -41,9 +42,12 @@ def exact(value: object, name: str, error: type[InvalidInput] = InvalidParameter
 
 def whole(value: object, name: str, least: int, most: int, error: type[InvalidInput] = InvalidParameter) -> int:
     """Reads an integer between two public limits; True, 5.0 and "5" are not integers."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise error(f"{name} must be a whole number, not {quoted(value)}. Nothing was spent.")
-    number = int(value.__index__())
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = index(value)  # type: ignore[arg-type]  # an array has __index__, and may still be none
+    except TypeError:
+        raise error(f"{name} must be a whole number, not {quoted(value)}. Nothing was spent.") from None
     if not least <= number <= most:
         raise error(f"{name} must lie between {least} and {most}, not {quoted(value)}. Nothing was spent.")
     return number

@@ -182,7 +182,7 @@ def test_a_session_takes_no_query_that_one_person_moves_too_far() -> None:
         def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
             return Fraction(2)
 
-    weights = Double(("sex",), (2,), np.array([2, 2]))
+    weights = Double(("sex",), (2,), np.array([1, 1]))
     session = curator().open(AboveThreshold("0.5", 5))
     with pytest.raises(InvalidParameter, match="sensitivity"):
         session.ask(weights)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InvalidParameter
+
 
 class Norm(Enum):
     """How far a vector moved: the sum of the moves, the root of the sum of squares, or the largest."""
@@ -28,5 +30,9 @@ class OnGrid:
 
     def plus(self, noise: NDArray[np.int64]) -> NDArray[Any]:
         """The noisy answers, still on the grid; whole numbers where the grid is 1."""
+        if noise.shape != self.units.shape:  # spread over several draws, one answer would be given several times
+            raise InvalidParameter(
+                f"noise of shape {noise.shape} does not fit answers of shape {self.units.shape}. Nothing was released."
+            )
         noisy = self.units + noise
         return noisy if self.grid == 1 else noisy * float(self.grid)

@@ -2,16 +2,21 @@
 
 A query names the column sets that it reads and is a function of the counts over their cells; it never sees
 the universe. Its answers stand on a public grid, exactly, so that real numbers never meet the noise.
-Every sensitivity that tacit claims stands in this room: single queries here, many at once in `workload`,
-scores for the selection of a query or a synopsis in `score`.
+Every sensitivity that tacit claims stands in this room: single queries here and in `interval`, many at once in
+`workload`, scores for the selection of a query or a synopsis in `score`.
+
+A row that is dropped, because a value of it is missing or outside, weighs nothing in any query. So under
+replace-one neighbours a person may also leave the counts or enter them, and no sensitivity relies on a total
+that stands still.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from math import prod
 from typing import Any, Protocol, TypeAlias
 
@@ -21,13 +26,18 @@ from numpy.typing import NDArray
 from tacit.domain.grid import Norm, OnGrid
 from tacit.domain.schema import Neighbors, Schema
 from tacit.errors import InvalidQuery, quoted
-from tacit.rational import sqrt_up
+from tacit.rational import sqrt_up, whole
 
 Columns: TypeAlias = tuple[str, ...]
 Counts: TypeAlias = NDArray[Any]  # over the cells of a column set: whole numbers in data, any numbers in a synopsis
+Cells: TypeAlias = range | tuple[int, ...]  # of one column, rising; a range where there is no gap
 
 MOST_QUERY_CELLS = 10**7  # one query may look at so many cells of one column set
+MOST_QUERY_COLUMNS = 32  # as many as an array has axes
 WEIGHT_GRID = Fraction(1, 2**20)  # real weights are rounded to it, once and in public
+FINEST_GRID = 2**22  # no grid has a finer step than 1/this: then 2^40 people fit 64 bits, weights and all
+MOST_UNITS = 2**62  # two numbers of this size have a difference within 64 bits
+LONGEST_SAID = 200  # what a query says of itself in a ledger
 
 
 class Projectable(Protocol):
@@ -78,7 +88,11 @@ class Query(ABC):
 
     def on_grid(self, *tables: Counts) -> OnGrid:
         """The exact answers to a table of whole counts, ready for noise."""
-        return OnGrid(np.asarray(self.units(*tables), dtype=np.int64), self.grid)
+        if any(table.dtype.kind not in "iu" for table in tables):
+            raise InvalidQuery("a table of people holds whole counts; these are none. Nothing was drawn.")
+        # unsigned or narrow counts would wrap in a difference or a sum
+        whole_tables = [table.astype(np.int64, copy=False) for table in tables]
+        return OnGrid(np.asarray(self.units(*whole_tables), dtype=np.int64), self.grid)
 
 
 class LinearQuery(Query):
@@ -91,9 +105,32 @@ class LinearQuery(Query):
     columns: Columns
     sizes: tuple[int, ...]
 
-    @abstractmethod
+    def __post_init__(self) -> None:
+        """Refuses what no schema could have; a query that was made by hand is held to the same limits."""
+        if len(self.columns) != len(self.sizes) or not all(isinstance(name, str) for name in self.columns):
+            raise InvalidQuery("a query has the name and the size of each column that it reads. Nothing was spent.")
+        for name, size in zip(self.columns, self.sizes, strict=True):
+            whole(size, f"the size of column {quoted(name)}", 1, MOST_QUERY_CELLS, InvalidQuery)
+        if len(set(self.columns)) != len(self.columns):
+            raise InvalidQuery(f"a column stands twice in {quoted(', '.join(self.columns))}. Nothing was spent.")
+        if len(self.columns) > MOST_QUERY_COLUMNS:
+            raise InvalidQuery(
+                f"one query may read {MOST_QUERY_COLUMNS} columns, not {len(self.columns)}. Nothing was spent."
+            )
+        if self.cells > MOST_QUERY_CELLS:
+            raise InvalidQuery(
+                f"{brief(', '.join(self.columns))} have {self.cells} cells together; one query may read "
+                f"{MOST_QUERY_CELLS}. Nothing was spent."
+            )
+
     def weights(self) -> NDArray[np.int64]:
         """The matrix it stands for; only for small queries."""
+        if self.size * self.cells > MOST_QUERY_CELLS:
+            raise InvalidQuery(f"{self} is too large to be written out as a matrix. Nothing was spent.")
+        return self._matrix()
+
+    @abstractmethod
+    def _matrix(self) -> NDArray[np.int64]: ...
 
     @property
     def reads(self) -> tuple[Columns, ...]:
@@ -110,27 +147,30 @@ class LinearQuery(Query):
     def check(self, schema: Schema) -> None:
         if schema.sizes(self.columns) != self.sizes:
             raise InvalidQuery(
-                f"the query was made for columns of {self.sizes} cells; this table's {', '.join(self.columns)} "
+                f"the query was made for columns of {self.sizes} cells; this table's {brief(', '.join(self.columns))} "
                 f"have {schema.sizes(self.columns)}. Nothing was drawn."
             )
 
     def __str__(self) -> str:
-        return f"{type(self).__name__}({' × '.join(self.columns)})"
+        return f"{type(self).__name__}({brief(' × '.join(self.columns))})"
 
 
-def _checked(schema: Schema, columns: Sequence[str]) -> tuple[Columns, tuple[int, ...]]:
+def brief(text: str) -> str:
+    """One printable line of bounded length, fit for a ledger and a message."""
+    cut = text if len(text) <= LONGEST_SAID else text[: LONGEST_SAID - 3] + "..."
+    if cut.isprintable():
+        return cut
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut)
+
+
+def sized(schema: Schema, columns: object) -> tuple[Columns, tuple[int, ...]]:
+    """The columns' names and sizes, as a query keeps them; one name may stand alone."""
     if isinstance(columns, str):
         columns = (columns,)
+    if not isinstance(columns, Iterable):
+        raise InvalidQuery(f"columns are a list of names, not {quoted(columns)}. Nothing was spent.")
     names = tuple(columns)
-    sizes = schema.sizes(names)
-    if len(set(names)) != len(names):
-        raise InvalidQuery(f"a column stands twice in {quoted(', '.join(names))}. Nothing was spent.")
-    if prod(sizes) > MOST_QUERY_CELLS:
-        raise InvalidQuery(
-            f"{', '.join(names)} have {prod(sizes)} cells together; one query may read {MOST_QUERY_CELLS}. "
-            "Nothing was spent."
-        )
-    return names, sizes
+    return names, schema.sizes(names)
 
 
 class _Cells(LinearQuery):
@@ -146,7 +186,7 @@ class _Cells(LinearQuery):
     def units(self, *tables: Counts) -> NDArray[Any]:
         return tables[0].reshape(-1)
 
-    def weights(self) -> NDArray[np.int64]:
+    def _matrix(self) -> NDArray[np.int64]:
         return np.eye(self.cells, dtype=np.int64)
 
     def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
@@ -164,7 +204,7 @@ class Marginal(_Cells):
 
     @classmethod
     def over(cls, schema: Schema, *columns: str) -> Marginal:
-        return cls(*_checked(schema, columns))
+        return cls(*sized(schema, columns))
 
 
 @dataclass(frozen=True)
@@ -176,7 +216,7 @@ class Conjunctions(_Cells):
 
     @classmethod
     def over(cls, schema: Schema, *columns: str) -> Conjunctions:
-        return cls(*_checked(schema, columns))
+        return cls(*sized(schema, columns))
 
 
 @dataclass(frozen=True)
@@ -185,18 +225,24 @@ class Counting(LinearQuery):
 
     columns: Columns
     sizes: tuple[int, ...]
-    chosen: tuple[tuple[int, ...], ...]  # for each column the cells that satisfy, rising
+    chosen: tuple[Cells, ...]  # for each column the cells that satisfy
+    said: str = field(default="", compare=False, repr=False)  # the same in words, where it was made from words
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.chosen) != len(self.columns):
+            raise InvalidQuery("a counting query has chosen cells for each column. Nothing was spent.")
+        chosen = tuple(_rising(*column) for column in zip(self.columns, self.sizes, self.chosen, strict=True))
+        object.__setattr__(self, "chosen", chosen)
 
     @classmethod
     def where(cls, schema: Schema, conditions: Mapping[str, Sequence[int]] | None = None) -> Counting:
         """From the satisfying cells of each column; without conditions it counts everybody."""
-        conditions = conditions or {}
-        names, sizes = _checked(schema, tuple(conditions))
-        chosen = tuple(tuple(sorted({int(cell) for cell in conditions[name]})) for name in names)
-        for name, size, cells in zip(names, sizes, chosen, strict=True):
-            if cells and not 0 <= cells[0] <= cells[-1] < size:
-                raise InvalidQuery(f"column {quoted(name)} has cells 0 to {size - 1}. Nothing was spent.")
-        return cls(names, sizes, chosen)
+        conditions = {} if conditions is None else conditions
+        if not isinstance(conditions, Mapping):
+            raise InvalidQuery(f"conditions are cells by column, not {quoted(conditions)}. Nothing was spent.")
+        names, sizes = sized(schema, tuple(conditions))
+        return cls(names, sizes, tuple(conditions.values()))  # type: ignore[arg-type]
 
     @property
     def size(self) -> int:
@@ -208,7 +254,7 @@ class Counting(LinearQuery):
             table = _summed(table, cells)
         return np.asarray(table).reshape(1)
 
-    def weights(self) -> NDArray[np.int64]:
+    def _matrix(self) -> NDArray[np.int64]:
         inside = np.zeros(self.sizes, dtype=np.int64)
         inside[np.ix_(*[list(cells) for cells in self.chosen])] = 1
         return inside.reshape(1, -1)
@@ -216,12 +262,40 @@ class Counting(LinearQuery):
     def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
         return Fraction(1)
 
+    def __str__(self) -> str:
+        if self.said or not self.columns:
+            return f"count where {brief(self.said or 'true')}"
+        return (
+            f"Counting({brief('; '.join(f'{n}: {_few(c)}' for n, c in zip(self.columns, self.chosen, strict=True)))})"
+        )
 
-def _summed(table: Counts, cells: tuple[int, ...]) -> Counts:
+
+def _rising(name: str, size: int, cells: object) -> Cells:
+    """The chosen cells of one column in the one form in which equal choices are equal."""
+    if isinstance(cells, str | bytes) or not isinstance(cells, Iterable):
+        raise InvalidQuery(f"the cells of column {quoted(name)} are a list, not {quoted(cells)}. Nothing was spent.")
+    if isinstance(cells, range) and cells.step == 1:
+        rising: Cells = cells
+    else:
+        rising = tuple(sorted({whole(c, f"a cell of column {quoted(name)}", 0, size - 1, InvalidQuery) for c in cells}))
+        if all(low + 1 == high for low, high in pairwise(rising)):
+            rising = range(rising[0], rising[-1] + 1) if rising else range(0)
+    if rising and not 0 <= rising[0] <= rising[-1] < size:
+        raise InvalidQuery(f"column {quoted(name)} has cells 0 to {size - 1}. Nothing was spent.")
+    return rising
+
+
+def _few(cells: Cells) -> str:
+    if isinstance(cells, range) and len(cells) > 1:
+        return f"{cells[0]}..{cells[-1]}"
+    return " ".join(map(str, cells[:LONGEST_SAID])) or "none"
+
+
+def _summed(table: Counts, cells: Cells) -> Counts:
     if len(cells) == 1:
         return table[cells[0]]  # type: ignore[no-any-return]
-    if cells and cells[-1] - cells[0] == len(cells) - 1:  # a range is a view, not a copy
-        return table[cells[0] : cells[-1] + 1].sum(axis=0)  # type: ignore[no-any-return]
+    if isinstance(cells, range):  # a view, not a copy
+        return table[cells.start : cells.stop].sum(axis=0)  # type: ignore[no-any-return]
     return table[list(cells)].sum(axis=0)  # type: ignore[no-any-return]
 
 
@@ -230,24 +304,46 @@ class Linear(LinearQuery):
     """The sum of a public weight in [0, 1] over all people (Section 4.1).
 
     Real weights are rounded to the grid before anything else, so that the answer is a sum of whole numbers and
-    its sensitivity is the largest rounded weight, exactly (replace-one: the largest difference).
+    its sensitivity is the largest rounded weight, exactly: replacing moves it no further than adding, for weights
+    are not negative, and as far, for the other row may be one that is dropped.
     """
 
     columns: Columns
     sizes: tuple[int, ...]
     numerators: NDArray[np.int64]  # the weights in units of the grid
     grid: Fraction = Fraction(1)
+    said: str = ""  # the same in words, where it was made from words
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        steps = 1 / self.grid if isinstance(self.grid, Fraction) and self.grid > 0 else Fraction(0)
+        if steps.denominator != 1 or not 1 <= steps <= FINEST_GRID:
+            raise InvalidQuery(f"a grid of weights is one part in 1 to {FINEST_GRID}. Nothing was spent.")
+        given = np.asarray(self.numerators)
+        if given.dtype.kind not in "iu" or given.shape != (self.cells,):
+            raise InvalidQuery(f"{self.cells} cells need as many whole numerators. Nothing was spent.")
+        if int(given.min()) < 0 or int(given.max()) > steps:
+            raise InvalidQuery("the weights must lie in [0, 1]. Nothing was spent.")
+        held = given.astype(np.int64)  # a copy that nobody can change after the sensitivity was asked
+        held.flags.writeable = False
+        object.__setattr__(self, "numerators", held)
 
     @classmethod
     def of(cls, schema: Schema, columns: Sequence[str], weights: NDArray[Any] | Sequence[Any]) -> Linear:
         """From weights over the cells of the columns, in [0, 1]; 0/1 weights keep the answers whole."""
-        names, sizes = _checked(schema, columns)
+        names, sizes = sized(schema, columns)
+        if prod(sizes) > MOST_QUERY_CELLS:
+            cls(names, sizes, np.zeros(1, dtype=np.int64))  # refuses, before anything large is made
         try:
-            given = np.asarray(weights, dtype=np.float64)
+            listed = np.asarray(weights)
+            given = listed.astype(np.float64) if listed.dtype.kind in "biufO" else np.empty(0)
         except (TypeError, ValueError):
-            raise InvalidQuery("the weights must be numbers in [0, 1]. Nothing was spent.") from None
-        if given.size != prod(sizes):
-            raise InvalidQuery(f"{prod(sizes)} cells need as many weights, not {given.size}. Nothing was spent.")
+            given = np.empty(0)
+        if given.shape not in ((prod(sizes),), sizes):
+            raise InvalidQuery(
+                f"{prod(sizes)} cells of {brief(', '.join(names))} need as many numbers as weights, in one row or one "
+                f"axis a column; not {quoted(np.shape(given))}. Nothing was spent."
+            )
         if not bool(np.all((given >= 0) & (given <= 1))):  # NaN fails both
             raise InvalidQuery("the weights must lie in [0, 1]. Nothing was spent.")
         grid = Fraction(1) if bool(np.all((given == 0) | (given == 1))) else WEIGHT_GRID
@@ -260,138 +356,21 @@ class Linear(LinearQuery):
     def units(self, *tables: Counts) -> NDArray[Any]:
         return np.asarray(tables[0].reshape(-1) @ self.numerators).reshape(1)
 
-    def weights(self) -> NDArray[np.int64]:
+    def _matrix(self) -> NDArray[np.int64]:
         return self.numerators.reshape(1, -1)
 
     def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
-        most, least = int(self.numerators.max()), int(self.numerators.min())
-        moved = most if neighbors is Neighbors.ADD_REMOVE else most - least
-        return max(moved, 1) * self.grid  # never 0: an answer without noise would be a promise about the schema
+        # never 0: an answer without noise would be a promise about the schema
+        return max(int(self.numerators.max()), 1) * self.grid
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Linear) or type(other) is not type(self):
+            return NotImplemented
+        mine, theirs = (self.columns, self.sizes, self.grid), (other.columns, other.sizes, other.grid)
+        return mine == theirs and np.array_equal(self.numerators, other.numerators)
 
-@dataclass(frozen=True)
-class Prefixes(LinearQuery):
-    """Cumulative counts of one ordered column: how many people are in cell 0, in 0..1, in 0..2, and so on.
+    def __hash__(self) -> int:
+        return hash((self.columns, self.sizes, self.grid, self.numerators.tobytes()))
 
-    Sensitivity: a person in cell c is in the d - c prefixes from c on, at most d; two people differ in at most d - 1.
-    """
-
-    columns: Columns
-    sizes: tuple[int, ...]
-
-    @classmethod
-    def over(cls, schema: Schema, column: str) -> Prefixes:
-        return cls(*_checked(schema, (column,)))
-
-    @property
-    def size(self) -> int:
-        return self.sizes[0]
-
-    def units(self, *tables: Counts) -> NDArray[Any]:
-        return np.cumsum(tables[0])
-
-    def weights(self) -> NDArray[np.int64]:
-        return np.tril(np.ones((self.size, self.size), dtype=np.int64))
-
-    def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
-        moved = self.size if neighbors is Neighbors.ADD_REMOVE else max(self.size - 1, 1)
-        return _of_bits(moved, norm)
-
-
-def _of_bits(moved: int, norm: Norm) -> Fraction:
-    """The norm of a vector of `moved` ones."""
-    return Fraction(1) if norm is Norm.LINF else Fraction(moved) if norm is Norm.L1 else sqrt_up(Fraction(moved))
-
-
-@dataclass(frozen=True)
-class Ranges(LinearQuery):
-    """The count of every interval of an ordered column, for every cell of the `by` columns before it.
-
-    Answers are ordered by the `by` cell, then by first end, then by last. Sensitivity: cell c of d lies in
-    (c + 1)(d - c) intervals, at most floor((d + 1)^2 / 4); two cells g apart are told apart by g (d + 1 - g)
-    intervals, which has the same maximum; two people with different `by` cells move disjoint answers.
-    """
-
-    columns: Columns  # the `by` columns, then the ordered one
-    sizes: tuple[int, ...]
-
-    @classmethod
-    def over(cls, schema: Schema, column: str, by: Sequence[str] = ()) -> Ranges:
-        by = (by,) if isinstance(by, str) else tuple(by)
-        ranges = cls(*_checked(schema, (*by, column)))
-        if ranges.size > MOST_QUERY_CELLS:
-            raise InvalidQuery(
-                f"there are {ranges.size} ranges; one query may ask {MOST_QUERY_CELLS}. Nothing was spent."
-            )
-        return ranges
-
-    @property
-    def size(self) -> int:
-        return prod(self.sizes[:-1]) * (self.sizes[-1] * (self.sizes[-1] + 1) // 2)
-
-    @property
-    def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First and last cell of each interval."""
-        first, last = np.triu_indices(self.sizes[-1])
-        return first.astype(np.int64), last.astype(np.int64)
-
-    def units(self, *tables: Counts) -> NDArray[Any]:
-        groups = tables[0].reshape(-1, self.sizes[-1])
-        upto = np.zeros((groups.shape[0], self.sizes[-1] + 1), dtype=groups.dtype)
-        np.cumsum(groups, axis=1, out=upto[:, 1:])
-        first, last = self.ends
-        return (upto[:, last + 1] - upto[:, first]).reshape(-1)
-
-    def weights(self) -> NDArray[np.int64]:
-        first, last = self.ends
-        cell = np.arange(self.sizes[-1])
-        inside = ((first[:, None] <= cell) & (cell <= last[:, None])).astype(np.int64)
-        return np.kron(np.eye(prod(self.sizes[:-1]), dtype=np.int64), inside)
-
-    def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
-        covering = (self.sizes[-1] + 1) ** 2 // 4
-        if neighbors is Neighbors.REPLACE_ONE and prod(self.sizes[:-1]) > 1:
-            covering *= 2
-        return _of_bits(covering, norm)
-
-
-@dataclass(frozen=True)
-class Parity(LinearQuery):
-    """The number of people with an even number of ones among some two-celled columns, less those with an odd one.
-
-    Weights are +1 and -1: adding a row moves the answer by 1, replacing one by up to 2, and in no one direction.
-    """
-
-    columns: Columns
-    sizes: tuple[int, ...]
-
-    @classmethod
-    def over(cls, schema: Schema, *columns: str) -> Parity:
-        names, sizes = _checked(schema, columns)
-        if any(size != 2 for size in sizes):
-            raise InvalidQuery(
-                f"a parity is over columns of two cells; {', '.join(names)} have {sizes}. Nothing was spent."
-            )
-        return cls(names, sizes)
-
-    @property
-    def size(self) -> int:
-        return 1
-
-    def units(self, *tables: Counts) -> NDArray[Any]:
-        table = tables[0].reshape(self.sizes)
-        for _ in self.sizes:
-            table = table[0] - table[1]
-        return np.asarray(table).reshape(1)
-
-    def weights(self) -> NDArray[np.int64]:
-        signs = np.ones(1, dtype=np.int64)
-        for _ in self.sizes:
-            signs = np.kron(np.array([1, -1]), signs)
-        return signs.reshape(1, -1)
-
-    def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
-        return Fraction(1 if neighbors is Neighbors.ADD_REMOVE else 2)
-
-    def monotone(self, neighbors: Neighbors) -> bool:
-        return False
+    def __str__(self) -> str:
+        return f"count where {brief(self.said)}" if self.said else super().__str__()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
-from math import isfinite, prod
+from math import prod
 from typing import Any, TypeAlias
 
 from tacit.errors import InvalidSchema, quoted
@@ -110,7 +110,7 @@ class Categories(Column):
     values: tuple[Value, ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.values, str) or not isinstance(self.values, Iterable):
+        if isinstance(self.values, str | bytes) or not isinstance(self.values, Iterable):
             raise self._refuse(f"categories are a list, not {quoted(self.values)}")
         object.__setattr__(self, "values", tuple(self.values))
         super().__post_init__()
@@ -165,8 +165,9 @@ class Integers(Column):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for end in (self.low, self.high):
-            whole(end, f"column {quoted(self.name)}: a bound", -(2**62), 2**62, InvalidSchema)
+        for end in ("low", "high"):
+            bound = whole(getattr(self, end), f"column {quoted(self.name)}: {end}", -(2**62), 2**62, InvalidSchema)
+            object.__setattr__(self, end, bound)
         if not 0 <= self.high - self.low < MOST_CELLS:
             raise self._refuse(f"its bounds {self.low} to {self.high} must rise and hold at most {MOST_CELLS} values")
 
@@ -198,14 +199,14 @@ class Numbers(Column):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.edges, str) or not isinstance(self.edges, Iterable):
+        if isinstance(self.edges, str | bytes) or not isinstance(self.edges, Iterable):
             raise self._refuse(f"edges are a list, not {quoted(self.edges)}")
         object.__setattr__(self, "edges", tuple(self.edges))
         if not all(isinstance(edge, int | float) and not isinstance(edge, bool) for edge in self.edges):
             raise self._refuse("its edges must be numbers")
-        if not all(isfinite(edge) and abs(edge) <= 2**53 for edge in self.edges):
+        if not all(abs(edge) <= 2**53 for edge in self.edges):  # NaN fails
             raise self._refuse("its edges must be finite and at most 2^53 in size")
-        object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
+        object.__setattr__(self, "edges", tuple(float(edge) + 0.0 for edge in self.edges))  # -0.0 + 0.0 is 0.0
         if not 2 <= len(self.edges) <= MOST_CELLS + 1:
             raise self._refuse(f"it needs 2 to {MOST_CELLS + 1} edges, and has {len(self.edges)}")
         if any(low >= high for low, high in pairwise(self.edges)):
@@ -213,7 +214,7 @@ class Numbers(Column):
 
     @property
     def domain(self) -> tuple[str, ...]:
-        ends = [f"{edge:.15g}" for edge in self.edges]
+        ends = [written(edge) for edge in self.edges]
         cells = [f"[{low}, {high})" for low, high in pairwise(ends)]
         return (*cells[:-1], cells[-1][:-1] + "]")
 
@@ -231,8 +232,19 @@ class Numbers(Column):
         return {"name": self.name, "edges": list(self.edges), **self._places_said()}
 
 
+def written(edge: float) -> str:
+    """The shortest decimal that reads back as this edge.
+
+    >>> written(1000.0), written(0.1), written(1e-7)
+    ('1000', '0.1', '1e-07')
+    """
+    return repr(edge).removesuffix(".0")
+
+
 def column_from(said: Mapping[str, Any]) -> Column:
     """The column that `describe` described."""
+    if not isinstance(said, Mapping) or not all(isinstance(key, str) for key in said):
+        raise InvalidSchema(f"a column is described by a table of keys, not {quoted(said)}. Nothing was spent.")
     said = dict(said)
     kinds: dict[str, tuple[type[Column], set[str]]] = {
         "categories": (Categories, {"categories"}),
@@ -278,6 +290,8 @@ class Schema:
     """
 
     def __init__(self, columns: Iterable[Column]) -> None:
+        if isinstance(columns, str) or not isinstance(columns, Iterable):
+            raise InvalidSchema(f"a schema is made of a list of columns, not {quoted(columns)}. Nothing was spent.")
         self.columns = tuple(columns)
         if not 1 <= len(self.columns) <= MOST_COLUMNS:
             raise InvalidSchema(
@@ -288,7 +302,7 @@ class Schema:
         self._by_name = {column.name: column for column in self.columns}
         folded: dict[str, str] = {}
         for column in self.columns:
-            key = unicodedata.normalize("NFC", column.name).casefold()
+            key = unicodedata.normalize("NFC", unicodedata.normalize("NFC", column.name).casefold())
             if key in folded:
                 raise InvalidSchema(
                     f"columns {quoted(folded[key])} and {quoted(column.name)} read the same. Nothing was spent."
@@ -300,10 +314,16 @@ class Schema:
         try:
             return self._by_name[name]
         except (KeyError, TypeError):
-            raise InvalidSchema(
-                f"no column {quoted(name)}; the schema has {', '.join(self.names[:20])}"
-                f"{', ...' if len(self.names) > 20 else ''}. Nothing was spent."
-            ) from None
+            raise InvalidSchema(f"no column {quoted(name)}; {self.nearest(name)}. Nothing was spent.") from None
+
+    def nearest(self, name: object) -> str:
+        """The column that may have been meant, or those that there are."""
+        from difflib import get_close_matches  # 2 ms that only a mistake should cost
+
+        known = {column.casefold(): column for column in self.names[:1000]}
+        if isinstance(name, str) and (close := get_close_matches(name[:LONGEST_NAME].casefold(), known, 1)):
+            return f"did you mean {known[close[0]]}?"
+        return f"the schema has {', '.join(self.names[:20])}{', ...' if len(self.names) > 20 else ''}"
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
@@ -340,6 +360,8 @@ class Schema:
     @classmethod
     def of(cls, said: Iterable[Mapping[str, Any]]) -> Schema:
         """The schema that `describe` described."""
+        if isinstance(said, str | Mapping) or not isinstance(said, Iterable):
+            raise InvalidSchema(f"a schema is described by a list of columns, not {quoted(said)}. Nothing was spent.")
         return cls(column_from(column) for column in said)
 
     def digest(self) -> str:

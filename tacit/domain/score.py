@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,17 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.domain.grid import Norm
-from tacit.domain.query import WEIGHT_GRID, Columns, Counts, Projectable, Query, _checked
+from tacit.domain.query import (
+    FINEST_GRID,
+    MOST_QUERY_CELLS,
+    MOST_UNITS,
+    WEIGHT_GRID,
+    Columns,
+    Counts,
+    Projectable,
+    Query,
+    brief,
+    sized,
+)
 from tacit.domain.schema import Neighbors, Schema
 from tacit.domain.workload import Workload
 from tacit.errors import InvalidQuery
-from tacit.rational import Number, exact
+from tacit.rational import Number, exact, shown, whole
 
 SCORE_GRID = Fraction(1, 2**20)
 
 
 class _Score(Query):
-    """One number for each candidate; only its largest move matters."""
+    """One number for each candidate; only its largest move matters (Def. 3.4)."""
 
     workload: Workload
 
@@ -39,14 +51,18 @@ class _Score(Query):
             raise InvalidQuery("a score is for selection; its sensitivity is in linf alone. Nothing was drawn.")
         return self._moved(neighbors)
 
+    @abstractmethod
     def _moved(self, neighbors: Neighbors) -> Fraction:
-        raise NotImplementedError
+        """How far one person can move any of the scores."""
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({self.workload})"
 
 
 def believed(workload: Workload, synopsis: Projectable) -> NDArray[np.int64]:
     """What a synopsis answers, rounded to the workload's grid: public, so the rounding moves nothing."""
     answers = np.asarray(workload.units(*[synopsis.project(columns) for columns in workload.reads]), dtype=np.float64)
-    if not bool(np.all(np.abs(answers) < 2.0**62)):  # NaN fails
+    if not bool(np.all(np.abs(answers) < float(MOST_UNITS))):  # NaN fails
         raise InvalidQuery("the synopsis has answers that are not numbers of moderate size. Nothing was drawn.")
     return np.rint(answers).astype(np.int64)
 
@@ -77,7 +93,11 @@ class Error(_Score):
 
     def units(self, *tables: Counts) -> NDArray[Any]:
         apart = np.abs(self.workload.units(*tables) - self._believed)
-        return np.add.reduceat(apart, self.workload.offsets[:-1]) if self.whole else apart
+        if not self.whole:
+            return apart
+        # clipping is 1-Lipschitz, and keeps the sum of a query's distances within 64 bits
+        longest = max(query.size for query in self.workload.queries)
+        return np.add.reduceat(np.minimum(apart, MOST_UNITS // longest), self.workload.offsets[:-1])
 
     def _moved(self, neighbors: Neighbors) -> Fraction:
         if not self.whole:
@@ -97,13 +117,18 @@ class Fit(_Score):
     candidates: NDArray[Any] = field(repr=False)
 
     def __post_init__(self) -> None:
-        rows = np.asarray(self.candidates, dtype=np.float64)
+        try:
+            rows = np.asarray(self.candidates, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidQuery("candidates are rows of numbers, all of one length. Nothing was spent.") from None
         if rows.ndim != 2 or rows.shape[1] != self.workload.size or not rows.shape[0]:
             raise InvalidQuery(f"candidates are rows of {self.workload.size} answers each. Nothing was spent.")
         scaled = np.rint(rows / float(self.workload.grid))
-        if not bool(np.all(np.abs(scaled) < 2.0**62)):
+        if not bool(np.all(np.abs(scaled) < float(MOST_UNITS))):
             raise InvalidQuery("a candidate's answers must be numbers of moderate size. Nothing was spent.")
-        object.__setattr__(self, "candidates", scaled.astype(np.int64))
+        held = scaled.astype(np.int64)
+        held.flags.writeable = False
+        object.__setattr__(self, "candidates", held)
 
     @cached_property
     def grid(self) -> Fraction:  # type: ignore[override]
@@ -131,9 +156,9 @@ class Hardness(_Score):
     """How often the synopses so far failed on each query: -sum_j a_j(q) of boosting for queries (Figure 6.1).
 
     a_j = clip(1 - 2 (d_j - lam) / mu, -1, 1) with d_j the error of the j-th synopsis; lam and mu are rounded to the
-    workload's grid, and a_j down to the score's grid, so that all arithmetic is in whole numbers.
-    Sensitivity: d_j moves by rho at most, a_j by 2 rho / mu and by one grid step for the rounding, and t of them add
-    up: t (2 rho / mu + grid) (Claim 6.4).
+    workload's grid, and a_j up to the score's grid, so that all arithmetic is in whole numbers.
+    Sensitivity: d_j moves by rho at most, a_j by 2 rho / mu and by one grid step for the rounding, never by more than
+    2, and t of them add up: t min(2 rho / mu + grid, 2) (Claim 6.4).
     """
 
     workload: Workload
@@ -146,10 +171,17 @@ class Hardness(_Score):
         if not self.synopses:
             raise InvalidQuery("hardness is of the synopses so far; before the first it is uniform. Nothing was spent.")
         lam, mu = exact(self.lam, "lambda", InvalidQuery), exact(self.mu, "mu", InvalidQuery)
+        parts = 1 / exact(self.grid, "a grid", InvalidQuery) if self.grid else Fraction(0)
+        if parts.denominator != 1 or not 1 <= parts <= FINEST_GRID:
+            raise InvalidQuery(f"the grid of a hardness is one part in 1 to {FINEST_GRID}. Nothing was spent.")
         step = self.workload.grid
         whole_lam, whole_mu = round(lam / step), round(mu / step)
-        if lam < 0 or whole_mu < 1:
-            raise InvalidQuery(f"lambda may not be negative, and mu must be at least {step}. Nothing was spent.")
+        most = MOST_UNITS // (2 * int(parts))  # so that the product below stays within 64 bits
+        if not (0 <= whole_lam < MOST_UNITS and 1 <= whole_mu <= most):
+            raise InvalidQuery(
+                f"lambda must lie between 0 and {shown(MOST_UNITS * step)}, and mu between {shown(step)} and "
+                f"{shown(most * step)} (a coarser grid allows more). Nothing was spent."
+            )
         object.__setattr__(self, "lam", whole_lam * step)
         object.__setattr__(self, "mu", whole_mu * step)
         object.__setattr__(self, "_whole", (whole_lam, whole_mu))
@@ -164,7 +196,7 @@ class Hardness(_Score):
 
     def units(self, *tables: Counts) -> NDArray[Any]:
         lam, mu = self._whole  # type: ignore[attr-defined]
-        one = int(1 / self.grid)
+        one = int(1 / self.grid)  # the largest a_j, in steps of the grid
         truth = self.workload.units(*tables)
         total = np.zeros(self.size, dtype=np.int64)
         for answers in self._believed:
@@ -175,7 +207,7 @@ class Hardness(_Score):
 
     def _moved(self, neighbors: Neighbors) -> Fraction:
         rho = self.workload.sensitivity(Norm.LINF, neighbors)
-        return len(self.synopses) * (2 * rho / exact(self.mu, "mu") + self.grid)
+        return len(self.synopses) * min(2 * rho / exact(self.mu, "mu") + self.grid, Fraction(2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +215,9 @@ class Function(Query):
     """Any function of the counts over a few columns, whose author declares its sensitivity (Def. 3.1).
 
     The only query whose sensitivity is believed, not proved; for trusted callers in the library, never from
-    outside. Its real answers are clipped to the grid's range and rounded to the grid, and the rounding is in the
-    sensitivity: two roundings move two answers apart by at most one grid step in every coordinate.
+    outside. It is declared for the counts, so for replace-one neighbours it covers a row that turns into one that is
+    dropped. Its real answers are clipped to 2^50 steps of the grid and rounded to it, and that is in the sensitivity:
+    two roundings move two answers apart by at most one step, the division before them by less than another.
     """
 
     columns: Columns
@@ -208,16 +241,21 @@ class Function(Query):
         grid: Number = WEIGHT_GRID,
     ) -> Function:
         """With the sensitivity in one norm or more; a bare number is for one answer, in which all norms agree."""
-        names, sizes = _checked(schema, columns)
+        names, sizes = sized(schema, columns)
         if not isinstance(sensitivity, Mapping):
             if size != 1:
                 raise InvalidQuery("a vector's sensitivity is declared in a named norm. Nothing was spent.")
             sensitivity = dict.fromkeys(Norm, sensitivity)
         declared = {norm: exact(value, "a sensitivity", InvalidQuery) for norm, value in sensitivity.items()}
         step = exact(grid, "a grid", InvalidQuery)
-        if step <= 0 or not declared or any(value <= 0 for value in declared.values()) or size < 1:
-            raise InvalidQuery("a grid, a size and a sensitivity must be positive. Nothing was spent.")
-        return cls(names, sizes, function, size, declared, neighbors, step)
+        size = whole(size, "the number of answers", 1, MOST_QUERY_CELLS, InvalidQuery)
+        if not callable(function) or not all(isinstance(norm, Norm) for norm in declared):
+            raise InvalidQuery("a function needs something to call, and a sensitivity by norm. Nothing was spent.")
+        if not declared or any(value <= 0 for value in declared.values()):
+            raise InvalidQuery("a sensitivity must be positive. Nothing was spent.")
+        if not Fraction(1, 2**50) <= step <= 2**50:
+            raise InvalidQuery("the grid of a function must lie between 2^-50 and 2^50. Nothing was spent.")
+        return cls(names, sizes, function, size, declared, Neighbors(neighbors), step)
 
     @property
     def reads(self) -> tuple[Columns, ...]:
@@ -228,7 +266,7 @@ class Function(Query):
         return self.answers
 
     def units(self, *tables: Counts) -> NDArray[Any]:
-        limit = float(2**52)
+        limit = float(2**50)  # within it the division is wrong by at most a quarter of a step
         with np.errstate(all="ignore"):  # a warning would tell of the rows
             answers = np.asarray(self.function(tables[0].reshape(self.sizes)), dtype=np.float64).reshape(self.size)
             scaled = np.nan_to_num(answers / float(self.grid), nan=0.0, posinf=limit, neginf=-limit)
@@ -242,8 +280,11 @@ class Function(Query):
         # replacing a row is removing one and adding one
         moved = self.declared[norm] * (1 if neighbors is self.neighbors else 2)
         rounding = {Norm.L1: self.size, Norm.L2: isqrt(self.size - 1) + 1, Norm.LINF: 1}[norm]
-        return moved + rounding * self.grid
+        return moved + 2 * rounding * self.grid
 
     def check(self, schema: Schema) -> None:
         if schema.sizes(self.columns) != self.sizes:
             raise InvalidQuery("the function was declared for other columns than this table has. Nothing was drawn.")
+
+    def __str__(self) -> str:
+        return f"Function({brief(' × '.join(self.columns))}: {self.size} answers)"

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from math import comb
+from math import comb, gcd, lcm
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.domain.grid import Norm
+from tacit.domain.interval import Prefixes, Ranges
+from tacit.domain.parity import Parity
 from tacit.domain.query import (
+    FINEST_GRID,
     MOST_QUERY_CELLS,
+    MOST_UNITS,
     Columns,
     Conjunctions,
     Counting,
@@ -23,16 +27,14 @@ from tacit.domain.query import (
     Linear,
     LinearQuery,
     Marginal,
-    Parity,
-    Prefixes,
     Query,
-    Ranges,
 )
 from tacit.domain.schema import Neighbors, Schema
-from tacit.errors import InvalidQuery
+from tacit.errors import InvalidQuery, quoted
 from tacit.rational import sqrt_up, whole
 
 MOST_QUERIES = 2 * 10**6
+MOST_ANSWERS = 10**8
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,19 +48,25 @@ class Workload(Query):
     queries: tuple[Query, ...]
 
     def __post_init__(self) -> None:
+        if isinstance(self.queries, str | Query) or not isinstance(self.queries, Iterable):
+            raise InvalidQuery(f"a workload is a list of queries, not {quoted(self.queries)}. Nothing was spent.")
         flat: list[Query] = []
         for query in self.queries:
+            if not isinstance(query, Query):
+                raise InvalidQuery(f"a workload is made of queries, not {quoted(query)}. Nothing was spent.")
             flat.extend(query.queries if isinstance(query, Workload) else (query,))
-        if not flat:
-            raise InvalidQuery("a workload needs at least one query. Nothing was spent.")
+        if not 1 <= len(flat) <= MOST_QUERIES:
+            raise InvalidQuery(f"a workload has 1 to {MOST_QUERIES} queries, not {len(flat)}. Nothing was spent.")
         object.__setattr__(self, "queries", tuple(flat))
+        if (answers := sum(query.size for query in flat)) > MOST_ANSWERS:
+            raise InvalidQuery(f"{answers} answers are more than the {MOST_ANSWERS} of a workload. Nothing was spent.")
+        if any(query.grid / self.grid > FINEST_GRID for query in flat):
+            raise InvalidQuery("the grids of these queries are too unlike to be answered together. Nothing was spent.")
 
     @cached_property
     def grid(self) -> Fraction:  # type: ignore[override]
         """The coarsest grid that holds every part's."""
-        grids = {query.grid for query in self.queries}
-        denominator = int(np.lcm.reduce([grid.denominator for grid in grids], dtype=object))
-        return Fraction(int(np.gcd.reduce([int(grid * denominator) for grid in grids], dtype=object)), denominator)
+        return common({query.grid for query in self.queries})
 
     @cached_property
     def reads(self) -> tuple[Columns, ...]:
@@ -76,10 +84,12 @@ class Workload(Query):
     def __len__(self) -> int:
         return len(self.queries)
 
-    def __getitem__(self, chosen: int | Sequence[int]) -> Query:
+    def __getitem__(self, chosen: int | slice | Sequence[int]) -> Query:
         """One query, or the workload of some."""
         if isinstance(chosen, int | np.integer):
             return self.queries[int(chosen)]
+        if isinstance(chosen, slice):
+            return Workload(self.queries[chosen])
         return Workload(tuple(self.queries[int(index)] for index in chosen))
 
     def __add__(self, other: Query) -> Workload:
@@ -90,15 +100,29 @@ class Workload(Query):
         parts = []
         for query in self.queries:
             units = query.units(*[held[columns] for columns in query.reads])
-            parts.append(units if query.grid == self.grid else units * int(query.grid / self.grid))
+            if query.grid != self.grid:
+                steps = int(query.grid / self.grid)
+                # clipping is 1-Lipschitz, and keeps what nobody has so many people for within 64 bits
+                units = np.clip(units, -(MOST_UNITS // steps), MOST_UNITS // steps) * steps
+            parts.append(units)
         return np.concatenate(parts)
 
+    @cached_property
+    def _proved(self) -> dict[tuple[Norm, Neighbors], Fraction]:
+        return {}
+
     def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
+        if (norm, neighbors) not in self._proved:
+            self._proved[norm, neighbors] = self._prove(norm, neighbors)
+        return self._proved[norm, neighbors]
+
+    def _prove(self, norm: Norm, neighbors: Neighbors) -> Fraction:
         alone: list[Fraction] = []
-        together: dict[Columns, list[LinearQuery]] = {}
+        together: dict[tuple[Columns, tuple[int, ...]], list[LinearQuery]] = {}
         for query in self.queries:
-            if isinstance(query, Counting | Linear) and norm is not Norm.LINF:
-                together.setdefault(query.columns, []).append(query)
+            # a subclass may weigh differently
+            if isinstance(query, Counting | Linear) and type(query) in (Counting, Linear) and norm is not Norm.LINF:
+                together.setdefault((query.columns, query.sizes), []).append(query)
             else:
                 alone.append(query.sensitivity(norm, neighbors))
         bounds = alone + [_together(queries, norm, neighbors) for queries in together.values()]
@@ -126,14 +150,23 @@ def _together(queries: list[LinearQuery], norm: Norm, neighbors: Neighbors) -> F
     """
     power = 1 if norm is Norm.L1 else 2
     apart = sum((query.sensitivity(norm, neighbors) ** power for query in queries), Fraction(0))
-    if len(queries) * queries[0].cells <= MOST_QUERY_CELLS:
-        grid = min(query.grid for query in queries)
-        mass = np.zeros(queries[0].cells, dtype=object if power == 2 else np.int64)
+    cells, grid = queries[0].cells, common({query.grid for query in queries})
+    if len(queries) * cells <= MOST_QUERY_CELLS:
+        # within 64 bits: a weight is at most 1/grid, and grids are one part in 2^22 or coarser
+        small = len(queries) * (1 / grid) ** power < MOST_UNITS
+        mass = np.zeros(cells, dtype=np.int64 if small else object)
         for query in queries:
-            mass += (query.weights()[0] * int(query.grid / grid)).astype(mass.dtype) ** power
+            mass += (query.weights()[0].astype(mass.dtype) * int(query.grid / grid)) ** power
         most = int(mass.max()) * grid**power * (1 if neighbors is Neighbors.ADD_REMOVE else 2)
-        apart = min(apart, max(Fraction(most), grid**power))
+        apart = min(apart, max(most, grid**power))
     return apart if power == 1 else sqrt_up(apart)
+
+
+def common(grids: Iterable[Fraction]) -> Fraction:
+    """The coarsest grid of which each of these is a multiple."""
+    steps = list(grids)
+    below = lcm(*[step.denominator for step in steps])
+    return Fraction(gcd(*[int(step * below) for step in steps]), below)
 
 
 def marginals(schema: Schema, k: int) -> Workload:
@@ -155,16 +188,12 @@ def conjunctions(schema: Schema, k: int) -> Workload:
 def parities(schema: Schema, k: int) -> Workload:
     """The parity of every k columns that have two cells."""
     binary = tuple(column.name for column in schema if column.size == 2)
-    if len(binary) < k:
-        raise InvalidQuery(
-            f"{k}-way parities need {k} columns of two cells; there are {len(binary)}. Nothing was spent."
-        )
     return Workload(tuple(Parity.over(schema, *columns) for columns in _column_sets(binary, k)))
 
 
 def ranges(schema: Schema, column: str, by: str | Sequence[str] = ()) -> Workload:
     """Every interval of an ordered column, for every cell of the `by` columns."""
-    return Workload((Ranges.over(schema, column, (by,) if isinstance(by, str) else by),))
+    return Workload((Ranges.over(schema, column, by),))
 
 
 def prefixes(schema: Schema, column: str) -> Workload:
@@ -173,6 +202,8 @@ def prefixes(schema: Schema, column: str) -> Workload:
 
 
 def _column_sets(names: Columns, k: int) -> list[Columns]:
+    if not names:
+        raise InvalidQuery("a parity needs columns of two cells, and there are none. Nothing was spent.")
     k = whole(k, "the number of columns of a query", 1, len(names), InvalidQuery)
     if comb(len(names), k) > MOST_QUERIES:
         raise InvalidQuery(
