@@ -11,8 +11,7 @@ from math import sqrt
 from tacit.errors import InvalidBudget, InvalidInput, InvalidParameter
 from tacit.rational import Number, exact, shown
 
-MOST = Fraction(10**6)  # epsilons, rhos and scales beyond it, or below its inverse's fifth power, mean nothing
-LEAST = 1 / MOST**5
+LEAST, MOST = Fraction(1, 10**30), Fraction(10**6)  # no epsilon or rho beyond them means anything
 SLACK = Decimal("1e-50")  # relative: half of the digits that the arithmetic below carries
 PI = Decimal(
     "3.141592653589793238462643383279502884197169399375105820974944"
@@ -71,15 +70,14 @@ def boundary(holds: Callable[[Fraction], bool], good: Fraction, bad: Fraction) -
             far = middle
 
 
-def amount(
-    value: Number, name: str, *, zero: bool = False, most: Fraction = MOST, error: type[InvalidInput] = InvalidBudget
-) -> Fraction:
-    """Reads a positive number of a size that can mean something, or a refusal that names the limits."""
-    x = exact(value, name, error)
-    if (x == 0 and zero) or LEAST <= x <= most:
-        return x
-    allowed = f"{'be 0 or ' if zero else ''}lie between {shown(LEAST)} and {shown(most)}"
-    raise error(f"{name} must {allowed}, not {shown(x)}. Nothing was spent.")
+def amount(value: Number, name: str, *, zero: bool = False) -> Fraction:
+    """Reads an epsilon or a rho of a size that can mean something, or a refusal that names the limits."""
+    return _within(value, name, MOST, zero, InvalidBudget)
+
+
+def size(value: Number, name: str, *, zero: bool = False) -> Fraction:
+    """Reads a scale, a sensitivity or a distance, or a refusal that names the limits."""
+    return _within(value, name, 1 / LEAST, zero, InvalidParameter)
 
 
 def probability(value: Number, name: str, *, zero: bool = False, error: type[InvalidInput] = InvalidBudget) -> Fraction:
@@ -89,3 +87,11 @@ def probability(value: Number, name: str, *, zero: bool = False, error: type[Inv
         return x
     allowed = "be at least 0 and below 1" if zero else "lie strictly between 0 and 1"
     raise error(f"{name} must {allowed} (by {shown(LEAST)}), not {shown(x)}. Nothing was spent.")
+
+
+def _within(value: Number, name: str, most: Fraction, zero: bool, error: type[InvalidInput]) -> Fraction:
+    x = exact(value, name, error)
+    if (x == 0 and zero) or LEAST <= x <= most:
+        return x
+    allowed = f"{'be 0 or ' if zero else ''}lie between {shown(LEAST)} and {shown(most)}"
+    raise error(f"{name} must {allowed}, not {shown(x)}. Nothing was spent.")

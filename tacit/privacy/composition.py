@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from tacit.errors import InvalidBudget
-from tacit.privacy.claims import LEAST, SLACK, amount, boundary, decimal, down, hundred_digits, probability, up
+from tacit.privacy.claims import LEAST, SLACK, amount, boundary, decimal, down, hundred_digits, probability, size, up
 from tacit.privacy.conversion import delta_of, epsilon_of, rho_of
 from tacit.rational import Number, shown, whole
 
@@ -78,19 +78,10 @@ def per_mechanism_epsilon(epsilon: Number, k: int, delta_prime: Number) -> Fract
     >>> float(per_mechanism_epsilon("0.5", 100, "1e-5"))
     0.00520993331233262
     """
-    e, k, spare = amount(epsilon, "epsilon"), _steps(k), probability(delta_prime, "delta_prime")
-    if e >= 1:
-        raise InvalidBudget(
-            f"Corollary 3.21 needs epsilon below 1, not {shown(e)}; `largest_epsilon` knows no such limit. "
-            "Nothing was spent."
-        )
+    e, k, spare = _below_one(epsilon), _steps(k), probability(delta_prime, "delta_prime")
     with hundred_digits():
         share = down(decimal(e) / (8 * k * _log_inverse(spare)).sqrt() * (1 - SLACK))
-        if _advanced(decimal(share), k, spare, tight=False) > decimal(e):
-            raise InvalidBudget(
-                f"Corollary 3.21 does not hold for epsilon={shown(e)} with delta_prime={shown(spare)}: too near 1. "
-                "Nothing was spent."
-            )
+        _check_corollary(share, e, k, spare)
         return share
 
 
@@ -118,12 +109,29 @@ def query_capacity(scale: Number, epsilon: Number, delta: Number) -> int:
     >>> query_capacity(10**4.5, 1 - 1e-12, "1e-9")
     6031867
     """
-    s, e, d = amount(scale, "the noise scale"), amount(epsilon, "epsilon"), probability(delta, "delta")
+    s, e, d = size(scale, "the noise scale"), _below_one(epsilon), probability(delta, "delta")
     with hundred_digits():
         k = int(decimal((s * e) ** 2) / (8 * _log_inverse(d)) * (1 - SLACK))
-    if k:
-        per_mechanism_epsilon(e, k, d)  # refuses what the corollary does not cover
-    return k
+        _check_corollary(1 / s, e, k, d)
+        return k
+
+
+def _below_one(epsilon: Number) -> Fraction:
+    e = amount(epsilon, "epsilon")
+    if e < 1:
+        return e
+    raise InvalidBudget(
+        f"Corollary 3.21 needs epsilon below 1, not {shown(e)}; `largest_epsilon` knows no such limit. "
+        "Nothing was spent."
+    )
+
+
+def _check_corollary(share: Fraction, e: Fraction, k: int, spare: Fraction) -> None:
+    if k and _advanced(decimal(share), k, spare, tight=False) > decimal(e):
+        raise InvalidBudget(
+            f"Corollary 3.21 breaks Theorem 3.20 at epsilon={shown(e)}, {k} steps and delta'={shown(spare)}: "
+            "too near 1. Nothing was spent."
+        )
 
 
 def _advanced(e: Decimal, k: int, spare: Fraction, tight: bool) -> Decimal:

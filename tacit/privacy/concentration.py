@@ -11,7 +11,7 @@ from math import ceil, exp, expm1, log, log1p, sqrt
 from statistics import NormalDist
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.claims import PI, SLACK, amount, decimal, down, hundred_digits, probability, up
+from tacit.privacy.claims import PI, SLACK, decimal, down, hundred_digits, probability, size, up
 from tacit.rational import Number, exact, shown, whole
 
 MOST_TERMS = 10**15
@@ -61,7 +61,7 @@ def azuma_sum(k: int, most: Number, mean: Number, z: Number) -> tuple[float, flo
     Accuracy: Lemma 3.19: P[sum > k mean + z sqrt(k) most] <= e^(-z^2/2).
     """
     steps, away = _count(k), _size(z, "z")
-    limit = steps * float(amount(mean, "the mean", zero=True, error=InvalidParameter))
+    limit = steps * float(size(mean, "the mean", zero=True))
     return limit + away * sqrt(steps) * _size(most, "the largest step"), exp(-(away**2) / 2)
 
 
@@ -82,7 +82,7 @@ def laplace_tail(t: Number, scale: Number) -> float:
 
     Accuracy: Fact 3.7: e^(-t/scale).
     """
-    return exp(-float(amount(t, "t", zero=True, error=InvalidParameter)) / _size(scale, "the noise scale"))
+    return exp(-float(size(t, "t", zero=True)) / _size(scale, "the noise scale"))
 
 
 def laplace_max_error(k: int, beta: Number, scale: Number) -> float:
@@ -143,7 +143,7 @@ def _count(m: int) -> int:
 
 
 def _size(value: Number, name: str) -> float:
-    return float(amount(value, name, error=InvalidParameter))
+    return float(size(value, name))
 
 
 def _share(value: Number, name: str) -> float:

@@ -9,8 +9,8 @@ from math import inf, isfinite
 from typing import TypeAlias
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.claims import SLACK, amount, decimal, hundred_digits, probability, up
-from tacit.rational import Number
+from tacit.privacy.claims import SLACK, amount, decimal, hundred_digits, probability, size, up
+from tacit.rational import Number, whole
 
 Law: TypeAlias = Sequence[Fraction | float]  # one probability for each outcome, in a fixed order
 _ROUNDED = Fraction(1, 10**9)  # by so much may the floats of a law miss 1 in sum
@@ -44,7 +44,7 @@ def _pairs(p: Law, q: Law) -> list[tuple[Fraction, Fraction]]:
 
 def privacy_loss(p: Law, q: Law, outcome: int) -> float:
     """ln p(o)/q(o), what one outcome says about which of two databases was there (Section 2.3)."""
-    a, b = _pairs(p, q)[outcome]
+    a, b = _pairs(p, q)[whole(outcome, "an outcome", 0, len(p) - 1)]
     if not a:
         raise InvalidParameter("an outcome of probability 0 has no privacy loss. Nothing was spent.")
     return _log_ratio(a, b)
@@ -64,7 +64,7 @@ def renyi(p: Law, q: Law, alpha: Number) -> float:
 
     Privacy: rho-zCDP says renyi(p, q, alpha) <= alpha rho for every alpha > 1 (Bun & Steinke 2016, Def. 1.1).
     """
-    order = amount(alpha, "alpha", error=InvalidParameter)
+    order = size(alpha, "alpha")
     if order == 1:
         return kl(p, q)
     pairs = [(a, b) for a, b in _pairs(p, q) if a]
@@ -72,9 +72,12 @@ def renyi(p: Law, q: Law, alpha: Number) -> float:
         return inf
     with hundred_digits():
         power = decimal(order)
-        terms = (((power * decimal(a / b).ln()).exp() * decimal(b)) for a, b in pairs if b)
-        total = sum(terms, Decimal(0))
-        return float(total.ln() / (power - 1)) if total else inf
+        exponents = [power * decimal(a / b).ln() + decimal(b).ln() for a, b in pairs if b]
+        if not exponents:
+            return inf
+        most = max(exponents)
+        rest = sum(((x - most).exp() for x in exponents), Decimal(0))
+        return float((most + rest.ln()) / (power - 1))
 
 
 def max_divergence(p: Law, q: Law) -> float:
@@ -112,7 +115,7 @@ def hockey_stick(p: Law, q: Law, epsilon: Number) -> Fraction:
 
     Privacy: a mechanism is (eps, delta)-DP iff this is at most delta for every ordered pair of neighbours (Def. 2.4).
     """
-    e = amount(epsilon, "epsilon", zero=True, error=InvalidParameter)
+    e = amount(epsilon, "epsilon", zero=True)
     pairs = _pairs(p, q)
     if not e:
         return sum((max(Fraction(0), a - b) for a, b in pairs), Fraction(0))
@@ -136,10 +139,7 @@ def is_private(p: Law, q: Law, epsilon: Number, delta: Number) -> bool:
     (False, True)
     """
     d = probability(delta, "delta", zero=True, error=InvalidParameter)
-    return all(
-        _within(_pairs(*laws), amount(epsilon, "epsilon", zero=True, error=InvalidParameter), d)
-        for laws in ((p, q), (q, p))
-    )
+    return all(_within(_pairs(*laws), amount(epsilon, "epsilon", zero=True), d) for laws in ((p, q), (q, p)))
 
 
 def _within(pairs: list[tuple[Fraction, Fraction]], e: Fraction, d: Fraction) -> bool:

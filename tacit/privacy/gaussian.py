@@ -5,12 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-from tacit.errors import InvalidBudget, InvalidParameter
-from tacit.privacy.claims import PI, SLACK, amount, boundary, decimal, hundred_digits, probability, up
+from tacit.errors import InvalidBudget
+from tacit.privacy.claims import PI, SLACK, amount, boundary, decimal, hundred_digits, probability, size, up
 from tacit.rational import Number, shown
 
 # Both are about real-valued noise, one release, and sensitivity in l2. The discrete Gaussian that is drawn here is
 # charged in rho = sensitivity^2/(2 sigma^2) instead, which adds up.
+
+_TAIL_ERROR = Decimal("1e-70")
 
 
 def classical_sigma(epsilon: Number, delta: Number, sensitivity: Number) -> Fraction:
@@ -22,7 +24,7 @@ def classical_sigma(epsilon: Number, delta: Number, sensitivity: Number) -> Frac
     9.68961052521078
     """
     e, d = amount(epsilon, "epsilon"), probability(delta, "delta")
-    width = amount(sensitivity, "the sensitivity", error=InvalidParameter)
+    width = size(sensitivity, "the sensitivity")
     if e >= 1:
         raise InvalidBudget(
             f"Theorem 3.22 needs epsilon below 1, not {shown(e)}; `analytic_sigma` knows no such limit. "
@@ -41,7 +43,7 @@ def analytic_sigma(epsilon: Number, delta: Number, sensitivity: Number) -> Fract
     7.031826675582492
     """
     e, d = amount(epsilon, "epsilon"), probability(delta, "delta")
-    width = amount(sensitivity, "the sensitivity", error=InvalidParameter)
+    width = size(sensitivity, "the sensitivity")
     with hundred_digits():
         limit = decimal(d)
 
@@ -64,7 +66,7 @@ def gaussian_delta(epsilon: Number, sigma: Number) -> Fraction:
     >>> float(gaussian_delta(1, 1))
     0.126936737506644
     """
-    e, s = amount(epsilon, "epsilon", zero=True), amount(sigma, "sigma", error=InvalidParameter)
+    e, s = amount(epsilon, "epsilon", zero=True), size(sigma, "sigma")
     with hundred_digits():
         return up(_delta(decimal(e), decimal(s)))
 
@@ -75,30 +77,29 @@ def _delta(e: Decimal, sigma: Decimal) -> Decimal:
     first = _tail(middle - half)
     second = e.exp() * _tail(middle + half)
     # a relative error of 10^-99 in x is one of x^2 10^-99 in a tail at x
-    return min(
-        Decimal(1), max(Decimal(0), first - second) + SLACK * SLACK * 10**10 * (1 + (middle + half) ** 2) * first
-    )
+    error = _TAIL_ERROR * (1 + (middle + half) ** 2) * first
+    return min(Decimal(1), max(Decimal(0), first - second) + error)
 
 
 def _tail(x: Decimal) -> Decimal:
-    """P[N(0,1) > x]."""
+    """P[N(0,1) > x], within a relative 10^-75."""
     if x < 0:
         return 1 - _tail(-x)
     density = (-x * x / 2).exp() / (2 * PI).sqrt()
-    if x < 2:
-        # 1/2 - phi(x) (x + x^3/3 + x^5/(3 5) + ...), whose terms are positive
+    if x < 8:
+        # 1/2 - phi(x) (x + x^3/3 + x^5/(3 5) + ...), whose terms are positive; the tail at 8 is still 6e-16
         series = term = x
         odd = 1
-        while term > Decimal("1e-105"):
+        while term > series * Decimal("1e-100"):
             odd += 2
             term *= x * x / odd
             series += term
         return Decimal("0.5") - density * series
     # Laplace's continued fraction 1/(x + 1/(x + 2/(x + 3/(x + ...)))): two neighbouring convergents enclose the truth
-    depth = 16
+    depth = 64
     while True:
         one, two = _convergent(x, depth), _convergent(x, depth + 1)
-        if abs(one - two) <= one * Decimal("1e-95"):
+        if abs(one - two) <= one * Decimal("1e-76"):
             return density * one
         depth *= 2
 
