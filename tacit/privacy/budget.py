@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 
-from tacit.errors import InvalidBudget, NoSuchGuarantee
+from tacit.errors import InvalidBudget, NoSuchGuarantee, quoted
 from tacit.privacy.composition import rho_of
 from tacit.rational import Number, exact, shown, sqrt_down, whole
 
@@ -65,6 +65,8 @@ class Budget:
     def __post_init__(self) -> None:
         if not isinstance(self.amount, Fraction) or self.amount <= 0:
             raise InvalidBudget("a budget is a positive exact fraction; make one with Budget.of. Nothing was spent.")
+        if not isinstance(self.currency, Currency):  # the word "epsilon" would otherwise be taken for rho
+            raise InvalidBudget(f"a budget's currency is a Currency, not {quoted(self.currency)}. Nothing was spent.")
 
     @classmethod
     def of(cls, epsilon: Number, delta: Number = 0) -> Budget:
