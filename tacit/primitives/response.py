@@ -78,7 +78,8 @@ class Response(ABC):
         if not values.size:
             raise InvalidParameter("nobody has responded, so there is nothing to estimate from.")
         seen = np.bincount(values, minlength=self.choices) / values.size
-        return np.asarray((seen - self.other) / self.margin)  # of those who tell v, E[Y_v] = f + p_v (g - f)
+        # E[Y_v] = f + p_v (g - f) = 1/k + (p_v - 1/k) (g - f)
+        return np.asarray((seen - 1 / self.choices) / self.margin + 1 / self.choices)
 
     def deviation(self, people: int, fraction: float) -> float:
         """The standard deviation of an estimate: people drawn at random, this fraction of whom hold the value."""
