@@ -196,6 +196,15 @@ class TestOptimal:
         assert float(mixed) == pytest.approx(float(1 - Fraction(99, 100) ** 2 * (1 - pure)), rel=1e-13)
         assert mixed >= 1 - Fraction(99, 100) ** 2 * (1 - pure) - Fraction(1, 10**14)
 
+    @settings(max_examples=40, deadline=None, derandomize=True)
+    @given(small_epsilons, st.integers(1, 400), deltas, st.sampled_from([Fraction(1, 10**9), Fraction(1, 1000)]))
+    def test_theorem_3_20_holds_with_a_delta_in_every_step(
+        self, e0: Fraction, k: int, spare: Fraction, delta0: Fraction
+    ) -> None:
+        """Errata, E16d: the printed proof charges one of two moved laws only; the statement is right all the same."""
+        epsilon, delta = advanced(e0, k, spare, delta0)
+        assert optimal_delta(epsilon, e0, k, delta0) <= delta
+
     @settings(max_examples=25, deadline=None, derandomize=True)
     @given(small_epsilons, st.integers(1, 400), deltas, st.sampled_from([Fraction(0), Fraction(1, 10**20)]))
     def test_round_trips_never_claim_too_much(self, e0: Fraction, k: int, delta: Fraction, delta0: Fraction) -> None:

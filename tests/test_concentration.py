@@ -18,9 +18,7 @@ from tacit.privacy.concentration import (
     chernoff_above,
     chernoff_additive,
     chernoff_below,
-    discrete_laplace_max_error,
     discrete_laplace_tail,
-    gaussian_max_error,
     laplace_max_error,
     laplace_max_quantile,
     laplace_tail,
@@ -116,33 +114,19 @@ def test_errors_of_the_largest_of_k(k: int, beta: float, scale: float) -> None:
     with mpmath.workdps(50):
         within = (1 - mpmath.exp(-mpmath.mpf(exact) / mpmath.mpf(scale))) ** k
         assert float((1 - within) / mpmath.mpf(beta)) == pytest.approx(1, abs=1e-6)
-        # the least integer: it keeps the promise, and one less does not
-        least = discrete_laplace_max_error(k, beta, scale)
-        q = mpmath.exp(-1 / mpmath.mpf(scale))
-
-        def failing(t: int) -> mpmath.mpf:
-            return 1 - (1 - 2 * q ** (t + 1) / (1 + q)) ** k
-
-        assert failing(least) <= beta
-        assert least == 0 or failing(least - 1) > beta
-        assert discrete_laplace_tail(least + 1, scale) == pytest.approx(float(2 * q ** (least + 1) / (1 + q)), rel=1e-9)
 
 
-def test_discrete_noise_strays_further_than_theorem_3_8_says_of_continuous_noise() -> None:
-    """The factor 2/(1+q): at scale 1 the bound of Thm 3.8 fails for integers, and the exact one is used."""
-    t = 8
-    beta = exp(-t)  # Thm 3.8 with k = 1: t is passed or met with probability beta
-    assert laplace_max_error(1, beta, 1) == pytest.approx(t)
-    assert discrete_laplace_tail(t, 1) > 1.4 * beta
-
-
-def test_gaussian_errors() -> None:
-    """Theory, 4.1: 10^5 normalised queries on 50,000 people at (1, 1e-9) by the analytic width."""
-    sigma = 5.495266157 * sqrt(1e5) / 50_000
-    assert gaussian_max_error(10**5, "0.05", sigma) == pytest.approx(0.174690, abs=5e-7)
-    for k in (1, 10**9):
-        reach = gaussian_max_error(k, "0.01", 3)
-        assert 2 * k * stats.norm.sf(reach / 3) == pytest.approx(0.01, rel=1e-9)
+@pytest.mark.parametrize("scale", [0.2, 1.0, 5.0])
+def test_discrete_noise_meets_fact_3_7_more_often_and_passes_it_less_often(scale: float) -> None:
+    """By summing the law; at scale 1 a bound for real-valued noise, met with equality, fails by nearly a half."""
+    q = exp(-1 / scale)
+    law = {z: (1 - q) / (1 + q) * q ** abs(z) for z in range(-400, 401)}
+    for t in range(1, 9):
+        meets = sum(mass for z, mass in law.items() if abs(z) >= t)
+        assert discrete_laplace_tail(t, scale) == pytest.approx(meets, rel=1e-9)
+        assert discrete_laplace_tail(t + 1, scale) < laplace_tail(t, scale) < discrete_laplace_tail(t, scale)
+    assert discrete_laplace_tail(8, 1) > 1.4 * laplace_tail(8, 1)
+    assert discrete_laplace_tail(0, 1) == 1
 
 
 @pytest.mark.parametrize(
@@ -167,8 +151,7 @@ def test_gaussian_errors() -> None:
         lambda: laplace_max_quantile(1, 0, 1),
         lambda: laplace_max_quantile(1, "nan", 1),
         lambda: discrete_laplace_tail(-1, 1),
-        lambda: discrete_laplace_max_error(1, "0.1", inf),
-        lambda: gaussian_max_error(1, "0.1", -1),
+        lambda: discrete_laplace_tail(1, inf),
     ],
 )
 def test_what_no_theorem_covers_is_refused(ask: Callable[[], object]) -> None:

@@ -305,6 +305,8 @@ class TestPromise:
         assert group_privacy("0.1", 0, 10) == (1, 0)
         assert group_privacy(0, "0.1", 3) == (0, Fraction(3, 10))
         assert group_privacy(100, "1e-9", 10**6) == (10**8, 1)
+        # a row that is swapped is one that leaves and one that comes: (2 eps, (1 + e^eps) delta)
+        assert float(group_privacy(1, "1e-6", 2)[1]) == pytest.approx((1 + exp(1)) * 1e-6, rel=1e-14)
         assert group_rho("0.01", 3) == Fraction(9, 100)
 
     @quick

@@ -119,6 +119,15 @@ def test_the_formula_of_theorem_3_22_fails_from_about_eight_on(delta: str, ends:
     assert gaussian_delta(Fraction(ends) + hundredth, formula(Fraction(ends) + hundredth)) > Fraction(delta)
 
 
+def test_the_footnotes_variance_is_not_enough() -> None:
+    """Errata, E6: a variance of ln(1/delta)/eps, where the square of Thm 3.22's sigma is 2 ln(1.25/delta)/eps^2."""
+    for epsilon, delta in (("0.5", "1e-5"), ("0.9", "1e-6")):
+        variance = Fraction(str(mpmath.log(1 / mpmath.mpf(delta)) / mpmath.mpf(epsilon)))
+        sigma = Fraction(str(mpmath.sqrt(real(variance))))
+        assert gaussian_delta(epsilon, sigma) > 10 * Fraction(delta)
+        assert gaussian_delta(epsilon, classical_sigma(epsilon, delta, 1)) < Fraction(delta)
+
+
 def test_at_twenty_the_formula_is_off_by_more_than_a_hundred() -> None:
     worst = max(
         gaussian_delta(20, Fraction(str(mpmath.sqrt(2 * mpmath.log(mpmath.mpf("1.25") / d)))) / 20) / Fraction(str(d))

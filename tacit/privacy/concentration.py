@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from math import ceil, exp, expm1, log, log1p, sqrt
-from statistics import NormalDist
+from math import exp, expm1, log, log1p, sqrt
 
 from tacit.errors import InvalidParameter
 from tacit.privacy.claims import PI, SLACK, decimal, down, hundred_digits, probability, size, up
@@ -110,27 +109,11 @@ def laplace_max_quantile(k: int, beta: Number, scale: Number) -> float:
 def discrete_laplace_tail(t: int, scale: Number) -> float:
     """P[|Z| >= t] for the discrete Laplace law P[z] ~ e^(-|z|/scale).
 
-    Accuracy: exact: 2 q^t/(1+q) with q = e^(-1/scale), for t >= 1; above Fact 3.7 by the factor 2/(1+q).
+    Accuracy: exact: 2 q^t/(1+q) with q = e^(-1/scale), for t >= 1. That is above Fact 3.7 by the factor 2/(1+q), but
+    P[|Z| > t] is below it: a bound for real-valued noise holds on a grid once it is rounded up and passed.
     """
     q, least = exp(-1 / _size(scale, "the noise scale")), whole(t, "t", 0, MOST_TERMS)
     return 2 * q**least / (1 + q) if least else 1.0
-
-
-def discrete_laplace_max_error(k: int, beta: Number, scale: Number) -> int:
-    """The least t that the largest of k independent discrete Laplace noises passes with probability at most beta.
-
-    Accuracy: exact, up to the rounding of floats: P[|Z| > t] <= 1 - (1-beta)^(1/k).
-    """
-    width = _size(scale, "the noise scale")
-    return max(0, ceil(width * (log(2) - log1p(exp(-1 / width)) - log(_each(k, beta)))) - 1)
-
-
-def gaussian_max_error(k: int, beta: Number, sigma: Number) -> float:
-    """What the largest of k Gaussian noises reaches with probability at most beta, for noise that may be dependent.
-
-    Accuracy: sigma Phi^-1(1 - beta/2k), the union bound over both tails.
-    """
-    return -_size(sigma, "sigma") * NormalDist().inv_cdf(_share(beta, "beta") / (2 * _count(k)))
 
 
 def _each(k: int, beta: Number) -> float:
