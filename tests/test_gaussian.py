@@ -160,6 +160,16 @@ def test_what_no_theorem_covers_is_refused(ask: Callable[[], object], message: s
     assert message in str(refusal.value)
 
 
+@pytest.mark.parametrize("sigma", ["1e5", "1e20", "1e30"])
+def test_no_gaussian_has_a_delta_of_nothing(sigma: str) -> None:
+    assert gaussian_delta(10**6, sigma) == delta_of("1e-30", 10**6) == Fraction(1, 10**1000)
+
+
+@pytest.mark.parametrize("epsilon", [0, "1e-30", 1, 10**6])
+def test_hardly_any_noise_hides_nothing(epsilon: str | int) -> None:
+    assert gaussian_delta(epsilon, "1e-30") == 1
+
+
 def test_a_bad_budget_and_a_bad_sensitivity_are_different_refusals() -> None:
     with pytest.raises(InvalidBudget):
         analytic_sigma(1, 2, 1)

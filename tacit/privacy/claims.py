@@ -19,6 +19,7 @@ PI = Decimal(
 )
 
 _DIGITS = 15  # of a rounded claim: a moderate denominator, and 10^-14 of the amount at most is given away
+TINY = Decimal("1e-2000")  # stands in a bound from above for what underflowed
 _SMALLEST = Fraction(1, 10**1000)  # no claim is rounded up to less
 
 

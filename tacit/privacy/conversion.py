@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import exp, log, log1p
 
 from tacit.errors import InvalidBudget
-from tacit.privacy.claims import SLACK, amount, decimal, down, hundred_digits, probability, up
+from tacit.privacy.claims import SLACK, TINY, amount, decimal, down, hundred_digits, probability, up
 from tacit.rational import Number, shown
 
 # rho-zCDP gives (eps, delta)-DP as soon as one order a = 1 + b > 1 satisfies
@@ -69,7 +69,7 @@ def delta_of(rho: Number, epsilon: Number) -> Fraction:
         a = 1 + b
         exponent = b * (a * decimal(r) - decimal(e) - (a / b).ln()) - a.ln()
         size = b * (a * decimal(r) + decimal(e) + 1) + a
-        return up(min(Decimal(1), (exponent + SLACK * size).exp() * (1 + SLACK)))
+        return up(min(Decimal(1), TINY + (exponent + SLACK * size).exp() * (1 + SLACK)))
 
 
 def classic_rho_of(epsilon: Number, delta: Number) -> Fraction:

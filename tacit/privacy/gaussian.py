@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from tacit.errors import InvalidBudget
-from tacit.privacy.claims import PI, SLACK, amount, boundary, decimal, hundred_digits, probability, size, up
+from tacit.privacy.claims import PI, SLACK, TINY, amount, boundary, decimal, hundred_digits, probability, size, up
 from tacit.rational import Number, shown
 
 # Both are about real-valued noise, one release, and sensitivity in l2. The discrete Gaussian that is drawn here is
@@ -68,7 +68,7 @@ def gaussian_delta(epsilon: Number, sigma: Number) -> Fraction:
     """
     e, s = amount(epsilon, "epsilon", zero=True), size(sigma, "sigma")
     with hundred_digits():
-        return up(_delta(decimal(e), decimal(s)))
+        return up(max(TINY, _delta(decimal(e), decimal(s))))
 
 
 def _delta(e: Decimal, sigma: Decimal) -> Decimal:
