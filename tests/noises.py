@@ -74,6 +74,18 @@ def misfit(counts: NDArray[Any], law: NDArray[Any], draws: int) -> float:
     return float(stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), len(expected) - 1))
 
 
+def unlike(counts: NDArray[Any], law: NDArray[Any], other: NDArray[Any], draws: int) -> float:
+    """The p-value that draws from a law fell so far towards another: the most powerful test between the two."""
+    counts, law, other = (
+        np.append(x, max(0.0, whole - x.sum())) for x, whole in ((counts, draws), (law, 1), (other, 1))
+    )
+    kept = (law > 1e-12) & (other > 1e-12)
+    towards = np.log(other[kept] / law[kept])
+    mean = law[kept] @ towards
+    spread = np.sqrt(draws * (law[kept] @ towards**2 - mean**2))
+    return float(2 * stats.norm.sf(abs(counts[kept] @ towards - draws * mean) / spread))
+
+
 def count(values: NDArray[Any] | list[int], low: int, high: int) -> NDArray[np.int64]:
     """How often each of low .. high occurs."""
     inside = np.asarray(values)
