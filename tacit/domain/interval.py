@@ -43,7 +43,7 @@ class Prefixes(LinearQuery):
         return self.sizes[0]
 
     def units(self, *tables: Counts) -> NDArray[Any]:
-        return np.cumsum(tables[0])
+        return np.cumsum(tables[0].reshape(self.sizes))
 
     def _matrix(self) -> NDArray[np.int64]:
         return np.tril(np.ones((self.size, self.size), dtype=np.int64))
@@ -95,7 +95,7 @@ class Ranges(LinearQuery):
         return first.astype(np.int64), last.astype(np.int64)
 
     def units(self, *tables: Counts) -> NDArray[Any]:
-        groups = tables[0].reshape(-1, self.sizes[-1])
+        groups = tables[0].reshape(self.sizes).reshape(-1, self.sizes[-1])
         upto = np.zeros((groups.shape[0], self.sizes[-1] + 1), dtype=groups.dtype)
         np.cumsum(groups, axis=1, out=upto[:, 1:])
         first, last = self.ends

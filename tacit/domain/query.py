@@ -184,7 +184,7 @@ class _Cells(LinearQuery):
         return self.cells
 
     def units(self, *tables: Counts) -> NDArray[Any]:
-        return tables[0].reshape(-1)
+        return tables[0].reshape(self.sizes).reshape(-1)
 
     def _matrix(self) -> NDArray[np.int64]:
         return np.eye(self.cells, dtype=np.int64)
@@ -265,9 +265,8 @@ class Counting(LinearQuery):
     def __str__(self) -> str:
         if self.said or not self.columns:
             return f"count where {brief(self.said or 'true')}"
-        return (
-            f"Counting({brief('; '.join(f'{n}: {_few(c)}' for n, c in zip(self.columns, self.chosen, strict=True)))})"
-        )
+        cells = (f"{name}: {_few(cells)}" for name, cells in zip(self.columns, self.chosen, strict=True))
+        return f"Counting({brief('; '.join(cells))})"
 
 
 def _rising(name: str, size: int, cells: object) -> Cells:

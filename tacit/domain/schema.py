@@ -77,19 +77,21 @@ class Column(ABC):
     @property
     def size(self) -> int:
         """How many cells the column has."""
-        return self._domain_size() + (self.missing == CELL) + (self.outside == CELL)
+        return self.domain_size + (self.missing == CELL) + (self.outside == CELL)
 
     @property
     def missing_cell(self) -> int | None:
         """Where a missing value goes; None if its row is dropped."""
-        return self._domain_size() if self.missing == CELL else None
+        return self.domain_size if self.missing == CELL else None
 
     @property
     def outside_cell(self) -> int | None:
         """Where an outside value goes; None if its row is dropped or the value is clamped."""
         return self.size - 1 if self.outside == CELL else None
 
-    def _domain_size(self) -> int:
+    @property
+    def domain_size(self) -> int:
+        """How many cells the declared domain has."""
         return len(self.domain)
 
     def _refuse(self, why: str) -> InvalidSchema:
@@ -136,7 +138,8 @@ class Categories(Column):
         """str, int or bool."""
         return type(self.values[0])
 
-    def _domain_size(self) -> int:
+    @property
+    def domain_size(self) -> int:
         return len(self.values)
 
     def _places(self) -> tuple[str, ...]:
@@ -175,7 +178,8 @@ class Integers(Column):
     def domain(self) -> tuple[str, ...]:
         return tuple(str(value) for value in range(self.low, self.high + 1))
 
-    def _domain_size(self) -> int:
+    @property
+    def domain_size(self) -> int:
         return self.high - self.low + 1
 
     def locate(self, value: object) -> int | None:
@@ -218,7 +222,8 @@ class Numbers(Column):
         cells = [f"[{low}, {high})" for low, high in pairwise(ends)]
         return (*cells[:-1], cells[-1][:-1] + "]")
 
-    def _domain_size(self) -> int:
+    @property
+    def domain_size(self) -> int:
         return len(self.edges) - 1
 
     def locate(self, value: object) -> int | None:
@@ -309,6 +314,7 @@ class Schema:
                 )
             folded[key] = column.name
         self.names = tuple(self._by_name)
+        self.places = {name: place for place, name in enumerate(self.names)}
 
     def __getitem__(self, name: str) -> Column:
         try:

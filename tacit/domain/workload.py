@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from math import comb, gcd, lcm
+from math import comb, gcd, lcm, prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.domain.boxes import Boxes
 from tacit.domain.grid import Norm
 from tacit.domain.interval import Prefixes, Ranges
 from tacit.domain.parity import Parity
+from tacit.domain.predicate import parse
 from tacit.domain.query import (
     FINEST_GRID,
     MOST_QUERY_CELLS,
@@ -30,11 +32,13 @@ from tacit.domain.query import (
     Query,
 )
 from tacit.domain.schema import Neighbors, Schema
-from tacit.errors import InvalidQuery, quoted
+from tacit.errors import InvalidInput, InvalidQuery, quoted
 from tacit.rational import sqrt_up, whole
 
 MOST_QUERIES = 2 * 10**6
 MOST_ANSWERS = 10**8
+WORTHWHILE = 1000  # cells summed in the time in which one query is answered by itself
+MOST_WEIGHTS = 5 * 10**7  # cells of all predicates that are no conjunctions
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +101,40 @@ class Workload(Query):
 
     def units(self, *tables: Counts) -> NDArray[Any]:
         held = dict(zip(self.reads, tables, strict=True))
-        parts = []
-        for query in self.queries:
+        whole_counts = all(table.dtype.kind in "iu" for table in tables)
+        answers = np.empty(self.size, dtype=np.int64 if whole_counts else np.float64)
+        alone, together = self._plan
+        for place in alone:
+            query = self.queries[place]
             units = query.units(*[held[columns] for columns in query.reads])
-            if query.grid != self.grid:
-                steps = int(query.grid / self.grid)
-                # clipping is 1-Lipschitz, and keeps what nobody has so many people for within 64 bits
-                units = np.clip(units, -(MOST_UNITS // steps), MOST_UNITS // steps) * steps
-            parts.append(units)
-        return np.concatenate(parts)
+            answers[self.offsets[place] : self.offsets[place + 1]] = self._scaled(units, query.grid)
+        for places, columns, boxes in together:
+            answers[self.offsets[places]] = self._scaled(boxes.units(held[columns]), Fraction(1))
+        return answers
+
+    def _scaled(self, units: NDArray[Any], grid: Fraction) -> NDArray[Any]:
+        """In steps of the common grid; clipping is 1-Lipschitz, and keeps impossibly large counts within 64 bits."""
+        steps = int(grid / self.grid)
+        return units if steps == 1 else np.clip(units, -(MOST_UNITS // steps), MOST_UNITS // steps) * steps
+
+    @cached_property
+    def _plan(self) -> tuple[list[int], list[tuple[NDArray[np.int64], Columns, Boxes]]]:
+        """Which queries are answered alone, and which together."""
+        alone: list[int] = []
+        alike: dict[tuple[Columns, tuple[int, ...]], list[int]] = {}
+        for place, query in enumerate(self.queries):
+            if isinstance(query, Counting) and type(query) is Counting and Boxes.fits(query):
+                alike.setdefault((query.columns, query.sizes), []).append(place)
+            else:
+                alone.append(place)
+        together = []
+        for (columns, sizes), places in alike.items():
+            if prod(sizes) > WORTHWHILE * len(places):  # all sums would cost more than these
+                alone += places
+            else:
+                boxes = Boxes.of([query for place in places if isinstance(query := self.queries[place], Counting)])
+                together.append((np.array(places), columns, boxes))
+        return alone, together
 
     @cached_property
     def _proved(self) -> dict[tuple[Norm, Neighbors], Fraction]:
@@ -199,6 +228,33 @@ def ranges(schema: Schema, column: str, by: str | Sequence[str] = ()) -> Workloa
 def prefixes(schema: Schema, column: str) -> Workload:
     """The cumulative counts of an ordered column."""
     return Workload((Prefixes.over(schema, column),))
+
+
+def predicates(schema: Schema, texts: Iterable[str]) -> Workload:
+    """A counting query for each predicate, in order.
+
+    >>> from tacit.domain.schema import Integers
+    >>> print(*predicates(Schema([Integers("age", 0, 99)]), ["age >= 40", "not age = 7"]).queries, sep="; ")
+    count where age >= 40; count where age != 7
+    """
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise InvalidQuery(f"predicates are a list of texts, not {quoted(texts)}. Nothing was spent.")
+    queries: list[Query] = []
+    weights = 0
+    for text in texts:
+        if len(queries) == MOST_QUERIES:
+            raise InvalidQuery(f"a workload has at most {MOST_QUERIES} queries. Nothing was spent.")
+        try:
+            queries.append(query := parse(text, schema))
+        except InvalidInput as error:
+            raise type(error)(f"predicate {len(queries) + 1}: {error}") from None
+        weights += query.cells if isinstance(query, Linear) else 0
+        if weights > MOST_WEIGHTS:
+            raise InvalidQuery(
+                f"the first {len(queries)} predicates hold those that are no conjunctions and weigh {weights} cells; "
+                f"one workload may weigh {MOST_WEIGHTS}. Nothing was spent."
+            )
+    return Workload(tuple(queries))
 
 
 def _column_sets(names: Columns, k: int) -> list[Columns]:
