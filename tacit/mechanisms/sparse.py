@@ -1,0 +1,172 @@
+"""Sparse vector: very many queries, of which only few may be above the threshold (Section 3.6, Algs. 2 and 3)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import log, sqrt
+from threading import Lock
+
+from tacit.curator.kernel import Curator, Session
+from tacit.domain.query import Query
+from tacit.errors import Halted, InvalidParameter
+from tacit.primitives.additive import Gaussian, Laplace
+from tacit.primitives.threshold import AboveThreshold
+from tacit.privacy.budget import Budget, Currency
+from tacit.rational import Number, exact, shown, whole
+
+MOST_ABOVE = 10**6
+
+
+class Sparse:
+    """Tells for one query after the other whether it is above a threshold, until c of them were (Alg. 2).
+
+    Privacy: the kernel's; c sessions of AboveThreshold, each of a c-th of the budget. In epsilon this is Thm 3.25 and
+    its noise, 2c/eps and 4c/eps; in rho each session has eps0 = sqrt(2 rho/c), less noise than Thm 3.25 has.
+    Accuracy: Thm 3.26, `sparse_book_bound`, if fewer than c queries before the last are near the threshold or above
+    (E19); with the noise that is drawn, `error_bound`.
+    """
+
+    def __init__(
+        self,
+        curator: Curator,
+        budget: Budget,
+        *,
+        threshold: Number,
+        count: int,
+        sensitivity: Number = 1,
+        monotone: bool = False,
+        grid: Number = Fraction(1, 1024),
+    ) -> None:
+        count = whole(count, "the number of answers above", 1, MOST_ABOVE)
+        self.above = AboveThreshold((budget / count).epsilon, threshold, sensitivity, monotone, grid)
+        self.count, self.left = count, count
+        self._curator = curator.within(budget, f"Sparse(count={count}, threshold={self.above.threshold})")
+        self._session: Session | None = None
+        self._turn = Lock()
+
+    def ask(self, query: Query) -> bool:
+        """Whether it is above; after the c-th that is, it has halted."""
+        with self._turn:
+            if not self.left:
+                raise Halted(f"all {self.count} answers above the threshold have been given. Nothing was drawn.")
+            self._session = self._session or self._curator.open(self.above)
+            above: bool = self._session.ask(query)
+            if above:
+                self._session, self.left = None, self.left - 1
+            return above
+
+    def error_bound(self, beta: float, *, queries: int) -> float:
+        """The alpha of Thm 3.26 as a union over the c sessions of the tight bound of each, for k queries in all."""
+        return self.above.error_bound(beta / self.count, queries=queries)
+
+
+class NumericSparse:
+    """Sparse that also answers the queries which are above, with fresh noise (Alg. 3).
+
+    Privacy: the kernel's; Sparse with eight ninths of the budget, c answers with the ninth. In epsilon this is
+    Thm 3.27: thresholds of scale 9c/4eps, queries 9c/2eps, answers 9c/eps. In rho the answers are Gaussian.
+    Accuracy: Thm 3.28, `numeric_book_bound`, which needs a correction where delta > 0 (E17).
+    """
+
+    def __init__(
+        self,
+        curator: Curator,
+        budget: Budget,
+        *,
+        threshold: Number,
+        count: int,
+        sensitivity: Number = 1,
+        monotone: bool = False,
+        grid: Number = Fraction(1, 1024),
+        share: Number = Fraction(1, 9),
+    ) -> None:
+        part = exact(share, "the answers' share")
+        if not 0 < part < 1:
+            raise InvalidParameter(
+                f"the answers' share must lie between 0 and 1, not {shown(part)}. Nothing was spent."
+            )
+        count = whole(count, "the number of answers above", 1, MOST_ABOVE)
+        each = budget * part / count
+        self.noise = Laplace(each.epsilon) if each.currency is Currency.EPSILON else Gaussian(each.rho)
+        self._curator = curator.within(budget, f"NumericSparse(count={count})")
+        self._sparse = Sparse(
+            self._curator,
+            budget * (1 - part),
+            threshold=threshold,
+            count=count,
+            sensitivity=sensitivity,
+            monotone=monotone,
+            grid=grid,
+        )
+
+    @property
+    def left(self) -> int:
+        """How many answers it will still give."""
+        return self._sparse.left
+
+    @property
+    def above(self) -> AboveThreshold:
+        """What decides whether a query is answered."""
+        return self._sparse.above
+
+    def ask(self, query: Query) -> float | None:
+        """A noisy answer if the query is above, None if not. The noise that was compared is never released."""
+        return float(self._curator.release(self.noise, query).item()) if self._sparse.ask(query) else None
+
+    def error_bound(self, beta: float, *, queries: int, sensitivity: Number = 1) -> float:
+        """The alpha of Thm 3.28, with the noise that is drawn: half of beta for Sparse, half for the c answers."""
+        count = self._sparse.count
+        answers = self.noise.error_bound(beta / 2, coordinates=count, sensitivity=sensitivity)
+        return max(self._sparse.error_bound(beta / 2, queries=queries), answers)
+
+
+def sparse_scale(epsilon: float, delta: float, count: int) -> float:
+    """Alg. 2's scale of the threshold's noise; a query has twice that. With delta > 0, eps is at most 1."""
+    if delta == 0:
+        return 2 * count / epsilon
+    return sqrt(32 * count * log(1 / _checked(epsilon, delta))) / epsilon
+
+
+def sparse_book_bound(epsilon: float, delta: float, count: int, queries: int, beta: float) -> float:
+    """Thm 3.26: alpha = 4 sigma (ln k + ln(2c/beta))."""
+    return 4 * sparse_scale(epsilon, delta, count) * (log(queries) + log(2 * count / beta))
+
+
+def numeric_parts(epsilon: float, delta: float) -> tuple[float, float]:
+    """Alg. 3's eps1 for Sparse and eps2 for the answers (E18); eps2 counts double, as its scale carries a 2."""
+    ratio = 8.0 if delta == 0 else sqrt(512)
+    return ratio / (ratio + 1) * epsilon, 2 / (ratio + 1) * epsilon
+
+
+def numeric_scales(epsilon: float, delta: float, count: int) -> tuple[float, float, float]:
+    """Alg. 3's scales of the noise of the threshold, of the queries, and of the answers."""
+    threshold, answers = (sparse_scale(part, delta / 2, count) for part in numeric_parts(epsilon, delta))
+    return threshold, 2 * threshold, answers
+
+
+def numeric_book_bound(
+    epsilon: float, delta: float, count: int, queries: int, beta: float, *, corrected: bool = True
+) -> float:
+    """Thm 3.28: alpha = 4 sigma(eps1) (ln k + ln(4c/beta)), and no less than the answers' sigma(eps2) ln(2c/beta).
+
+    The book has the first alone. With delta = 0 it is never the smaller one; with delta > 0 it can be (E17).
+    """
+    threshold, _, answers = numeric_scales(epsilon, delta, count)
+    book = 4 * threshold * (log(queries) + log(4 * count / beta))
+    return max(book, answers * log(2 * count / beta)) if corrected else book
+
+
+def split_without_refresh(epsilon: Number, count: int, *, monotone: bool = False) -> tuple[Fraction, Fraction]:
+    """How one noisy threshold for all c answers shares epsilon with the queries: 1 : (2c)^(2/3), monotone 1 : c^(2/3).
+
+    Accuracy: alpha = Delta ln(2/beta)/eps1 + 2c Delta ln(2k/beta)/eps2 is about least (Lyu, Su & Li 2017).
+    """
+    total, c = exact(epsilon, "epsilon"), whole(count, "the number of answers above", 1, MOST_ABOVE)
+    share = Fraction(round(2**40 / (1 + (c if monotone else 2 * c) ** (2 / 3))), 2**40)
+    return share * total, (1 - share) * total
+
+
+def _checked(epsilon: float, delta: float) -> float:
+    if epsilon > 1 or not 0 < delta < 1:
+        raise InvalidParameter("Corollary 3.21 is for epsilon at most 1 and delta between 0 and 1. Nothing was spent.")
+    return delta
