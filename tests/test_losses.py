@@ -257,7 +257,7 @@ def test_a_sensitivity_of_one_where_it_is_two_is_rejected(kind: str) -> None:
     assert breaches(p, q, mechanism.loss()) != []
 
 
-def test_bounded_range_is_tight_for_the_exponential_mechanism_and_false_for_permute_and_flip() -> None:
+def test_bounded_range_is_tight_for_the_exponential_mechanism_and_false_for_noisy_maxima() -> None:
     for monotone in (False, True):
         mechanism = Exponential("1/2", monotone)
         p, q = laws(selection(mechanism, 1), 1, monotone)
@@ -266,6 +266,11 @@ def test_bounded_range_is_tight_for_the_exponential_mechanism_and_false_for_perm
         found = breaches(*laws(selection(flip, 1), 1, monotone), Loss.bounded_range(flip.epsilon))
         assert found
         assert all(entry.startswith("D_") for entry in found)
+    law, laplace = selection(NoisyMax("1/2"), 1), Loss.bounded_range(Fraction(1, 2))
+    assert breaches(law((0, 0)), law((1, -1)), laplace) == []
+    five = law((0, 0, 0, 0, 0)), law((1, -1, -1, -1, -1))
+    assert (five[0] - five[1]).max() - (five[0] - five[1]).min() > 1.16 / 2
+    assert breaches(*five, laplace)[0].startswith("D_1.1")
 
 
 @pytest.mark.parametrize("monotone", [False, True])

@@ -11,6 +11,7 @@ from noises import FALSE_ALARM, Played, Stocked, count, misfit, unlike
 
 from tacit.domain.grid import Norm, OnGrid
 from tacit.errors import InvalidParameter
+from tacit.primitives.additive import laplace_mass
 from tacit.primitives.noise import SYSTEM
 from tacit.primitives.threshold import AboveThreshold, Waiting
 from tacit.privacy.budget import Loss
@@ -138,8 +139,6 @@ def test_the_chance_to_halt_has_the_closed_forms_of_the_vectors() -> None:
 
 def test_its_law_is_that_of_all_noises_one_by_one() -> None:
     """Two queries on the whole numbers, all three noises within 14 scales: what is left out is below 1e-5."""
-    from tacit.primitives.additive import laplace_mass
-
     above = AboveThreshold(2, 1, grid=1)
     t, nu = np.arange(-14, 15), np.arange(-28, 29)
     mass = laplace_mass(t, 1.0)[:, None, None] * laplace_mass(nu, 2.0)[:, None] * laplace_mass(nu, 2.0)
