@@ -52,7 +52,7 @@ class Noise(Protocol):
 
 # Scales lie between 2^-40 and 2^40. Above, a draw outside 64 bits might not be as unlikely as exp(-2^22); below, a draw
 # other than 0 is as unlikely as exp(-2^40), so that the scale protects nobody and must be a slip.
-_SCALES, _VARIANCES, _RATES = 40, 80, 128
+_SCALES, _RATES = 40, 128
 _SIZES = 2**36
 _SHORT = 16  # elements that are done sooner one by one
 _PIECE = 1 << 14  # elements at a time, to stay in the cache
@@ -96,65 +96,65 @@ class SystemNoise:
         return drawn
 
     def bernoulli_exp(self, exponents: NDArray[np.int64], rate: Fraction) -> NDArray[np.bool_]:
-        exponents, (num, den) = _checked_exponents(exponents), _checked(rate, "rate", _RATES)
+        exponents, rate = _checked_exponents(exponents), checked_rate(rate)
         drawn = np.empty(exponents.shape, np.bool_)
         for start in range(0, len(exponents), _PIECE):
             piece = slice(start, start + _PIECE)
-            drawn[piece] = _coins(exponents[piece], num, den)
+            drawn[piece] = _coins(exponents[piece], rate)
         return drawn
 
     def geometric(self, scale: Fraction, size: int) -> NDArray[np.int64]:
-        num, den = _checked(scale, "scale", _SCALES)
-        return tables(Law(1, den, num, False)).draw(_checked_size(size), _ENTROPY)
+        scale = checked_scale(scale)
+        return tables(Law(1, scale.denominator, scale.numerator, False)).draw(_checked_size(size), _ENTROPY)
 
     def laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
-        num, den = _checked(scale, "scale", _SCALES)
-        return tables(Law(1, den, num, True)).draw(_checked_size(size), _ENTROPY)
+        scale = checked_scale(scale)
+        return tables(Law(1, scale.denominator, scale.numerator, True)).draw(_checked_size(size), _ENTROPY)
 
     def gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
-        num, den = _checked(variance, "variance", _VARIANCES)
-        return tables(Law(2, den, 2 * num, True)).draw(_checked_size(size), _ENTROPY)
+        variance = checked_variance(variance)
+        return tables(Law(2, variance.denominator, 2 * variance.numerator, True)).draw(_checked_size(size), _ENTROPY)
 
     def weighted(self, exponents: NDArray[np.int64], rate: Fraction) -> int:
-        exponents, (num, den) = _checked_exponents(exponents), _checked(rate, "rate", _RATES)
+        exponents, rate = _checked_exponents(exponents), checked_rate(rate)
         if not len(exponents) or exponents.min():
             raise InvalidParameter("the least exponent of a weighted choice must be 0. Nothing was drawn.")
         # Index i owns ceil(2^bits exp(-x_i)) points of a line, or one or two more; a point is kept if it lies below
         # 2^bits exp(-x_i): rejection from an envelope. The tops are made twice rather than kept.
         bits = min(40, 62 - len(exponents).bit_length())
         starts = range(0, len(exponents), _PIECE)
-        ends = list(accumulate(int(_tops(exponents[i : i + _PIECE], num / den, bits).sum()) for i in starts))
+        ends = list(accumulate(int(_tops(exponents[i : i + _PIECE], rate, bits).sum()) for i in starts))
         while True:
             point = _uniform(ends[-1])
             n = bisect_right(ends, point)
-            tops = np.cumsum(_tops(exponents[starts[n] : starts[n] + _PIECE], num / den, bits))
+            tops = np.cumsum(_tops(exponents[starts[n] : starts[n] + _PIECE], rate, bits))
             point -= ends[n - 1] if n else 0
             m = int(np.searchsorted(tops, point, side="right"))
             level = point - (int(tops[m - 1]) if m else 0)
             chosen = starts[n] + m
-            if falls_below(level, 1 << bits, int(exponents[chosen]) * num, den, _ENTROPY):
+            if falls_below(level, 1 << bits, int(exponents[chosen]) * rate.numerator, rate.denominator, _ENTROPY):
                 return chosen
 
 
 SYSTEM = SystemNoise()
 
 
-def _coins(exponents: NDArray[np.int64], num: int, den: int) -> NDArray[np.bool_]:
+def _coins(exponents: NDArray[np.int64], rate: Fraction) -> NDArray[np.bool_]:
     words = _ENTROPY.words(len(exponents)) >> np.uint64(11)  # whole numbers below 2^53 are exact as floats
     if len(exponents) <= _SHORT:
         drawn, unsure = np.empty(len(exponents), np.bool_), np.arange(len(exponents))
     else:
         y = words.astype(np.float64)
-        target = 2.0**53 * exp_floats(num / den * exponents.astype(np.float64))
+        target = 2.0**53 * exp_floats(float(rate) * exponents.astype(np.float64))
         drawn = y + 1 <= target * (1 - MARGIN)
         unsure = np.flatnonzero(~drawn & (y < target * (1 + MARGIN)))
     for i in unsure:
-        drawn[i] = falls_below(int(words[i]), 1 << 53, int(exponents[i]) * num, den, _ENTROPY)
+        drawn[i] = falls_below(int(words[i]), 1 << 53, int(exponents[i]) * rate.numerator, rate.denominator, _ENTROPY)
     return drawn
 
 
-def _tops(exponents: NDArray[np.int64], rate: float, bits: int) -> NDArray[np.int64]:
-    x = rate * exponents.astype(np.float64)
+def _tops(exponents: NDArray[np.int64], rate: Fraction, bits: int) -> NDArray[np.int64]:
+    x = float(rate) * exponents.astype(np.float64)
     return np.ceil(exp_floats(x) * (2.0**bits * (1 + MARGIN))).astype(np.int64)
 
 
@@ -165,11 +165,26 @@ def _uniform(below: int) -> int:
     return drawn
 
 
-def _checked(x: Fraction, name: str, log: int) -> tuple[int, int]:
+def checked_scale(scale: Fraction) -> tuple[int, int]:
+    """A scale that noise can have, in units of the grid, as numerator and denominator."""
+    return _checked(scale, "scale", _SCALES)
+
+
+def checked_variance(variance: Fraction) -> tuple[int, int]:
+    """A variance that noise can have, in squared units of the grid."""
+    return _checked(variance, "variance", _VARIANCES)
+
+
+def checked_rate(rate: Fraction) -> tuple[int, int]:
+    """A rate at which weights can fall, for each unit of the grid."""
+    return _checked(rate, "rate", _RATES)
+
+
+def _checked(x: Fraction, name: str, log: int) -> Fraction:
     if isinstance(x, (Fraction, int)) and not isinstance(x, bool):
         num, den = x.numerator, x.denominator
         if 0 < den <= num << log and num <= den << log:
-            return num, den
+            return x if isinstance(x, Fraction) else Fraction(x)
     limits = f"a fraction between 2^-{log} and 2^{log}"
     raise InvalidParameter(f"a {name} must be {limits}, not {quoted(x)}. Nothing was drawn.")
 
