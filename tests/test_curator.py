@@ -256,3 +256,16 @@ def test_answers_on_a_grid_stay_on_the_grid() -> None:
     grid = float(query.grid)
     answer = curator().release(Laplace(1), query)
     assert answer[0] / grid == round(answer[0] / grid)
+
+
+def test_noise_that_cannot_be_drawn_is_refused_before_it_is_charged() -> None:
+    ours = curator()
+    weighted = Linear.of(SCHEMA, ("age",), np.linspace(0, 1, 10))
+    for attempt in (
+        lambda: ours.release(Laplace("1e-9"), weighted),
+        lambda: ours.release(NoisyMax("1e-9"), weighted),
+        lambda: ours.open(AboveThreshold("1e-9", 5, grid=Fraction(1, 10**6))),
+    ):
+        with pytest.raises(InvalidParameter, match="Nothing was drawn"):
+            attempt()
+    assert ours.ledger.spent == 0

@@ -63,11 +63,13 @@ class Curator:
         """One private answer: charged, read, perturbed."""
         query.check(self._data.schema)
         sensitivity = self._bound(mechanism, query)
+        mechanism.check(sensitivity, query.grid)
         self.ledger.charge(f"{mechanism} of {query}", mechanism.loss())
         return mechanism.sample(self._read(query), sensitivity, self._noise)
 
     def open(self, interactive: Interactive) -> Session:
         """A session that is paid for now and answers until it halts."""
+        interactive.check()
         self.ledger.charge(str(interactive), interactive.loss())
         return Session(self, interactive)
 

@@ -74,7 +74,10 @@ class Query(ABC):
         """How far one person can move the answers: a proved upper bound (Defs. 3.1, 3.8)."""
 
     def monotone(self, neighbors: Neighbors) -> bool:
-        """Whether one person moves all answers in one direction (before Thm 3.13); False unless proved."""
+        """Whether a new person lowers no answer (before Thm 3.13); False unless proved.
+
+        The direction is fixed, so that all questions of one session move the same way.
+        """
         return False
 
     @abstractmethod

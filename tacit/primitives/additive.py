@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, exp, expm1, log, log1p, pi, sinh, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.domain.grid import Norm, OnGrid
 from tacit.primitives.mechanism import chance, per_unit, positive, printed
+from tacit.primitives.noise import Noise, checked_scale, checked_variance
 from tacit.privacy.budget import Loss
 from tacit.rational import Number
-
-if TYPE_CHECKING:
-    from tacit.primitives.noise import Noise
 
 _ONE = Fraction(1)
 _SUMMED = 4096  # a discrete Gaussian this narrow is summed, a wider one is bounded
@@ -43,6 +41,9 @@ class Laplace:
 
     def loss(self) -> Loss:
         return Loss.pure(self.epsilon)
+
+    def check(self, sensitivity: Fraction, grid: Fraction) -> None:
+        checked_scale(self.scale(sensitivity, grid))
 
     def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> NDArray[Any]:
         scale, units = per_unit(sensitivity, self.epsilon, answer.grid), answer.units
@@ -94,6 +95,9 @@ class Gaussian:
 
     def loss(self) -> Loss:
         return Loss.concentrated(self.rho)
+
+    def check(self, sensitivity: Fraction, grid: Fraction) -> None:
+        checked_variance(self.variance(sensitivity, grid))
 
     def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> NDArray[Any]:
         variance, units = self._variance(sensitivity, answer.grid), answer.units

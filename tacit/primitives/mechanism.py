@@ -35,6 +35,9 @@ class Mechanism(Protocol):
     def loss(self) -> Loss:
         """What one draw costs, whatever the answer is."""
 
+    def check(self, sensitivity: Fraction, grid: Fraction) -> None:
+        """Refuses noise that cannot be drawn, by public facts alone and before anything is charged."""
+
     def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> Any:
         """Draws the output; the sensitivity is in natural units, not in units of the grid."""
 
@@ -56,6 +59,9 @@ class Interactive(Protocol):
 
     def loss(self) -> Loss:
         """What the whole conversation costs, however long it lasts."""
+
+    def check(self) -> None:
+        """Refuses noise that cannot be drawn, before anything is charged."""
 
     def start(self, noise: Noise) -> Any:
         """The first state."""

@@ -165,17 +165,17 @@ def _uniform(below: int) -> int:
     return drawn
 
 
-def checked_scale(scale: Fraction) -> tuple[int, int]:
-    """A scale that noise can have, in units of the grid, as numerator and denominator."""
+def checked_scale(scale: Fraction) -> Fraction:
+    """A scale that noise can have, in units of the grid; asked before anything is charged."""
     return _checked(scale, "scale", _SCALES)
 
 
-def checked_variance(variance: Fraction) -> tuple[int, int]:
+def checked_variance(variance: Fraction) -> Fraction:
     """A variance that noise can have, in squared units of the grid."""
-    return _checked(variance, "variance", _VARIANCES)
+    return _checked(variance, "variance", 2 * _SCALES)
 
 
-def checked_rate(rate: Fraction) -> tuple[int, int]:
+def checked_rate(rate: Fraction) -> Fraction:
     """A rate at which weights can fall, for each unit of the grid."""
     return _checked(rate, "rate", _RATES)
 

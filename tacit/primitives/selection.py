@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, exp, expm1, log, log1p
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,9 @@ from tacit.domain.grid import Norm, OnGrid
 from tacit.errors import InvalidParameter, quoted
 from tacit.primitives.additive import laplace_above, laplace_mass
 from tacit.primitives.mechanism import chance, per_unit, positive, printed
+from tacit.primitives.noise import Noise, checked_rate, checked_scale
 from tacit.privacy.budget import Loss
 from tacit.rational import Number, whole
-
-if TYPE_CHECKING:
-    from tacit.primitives.noise import Noise
 
 _DEEPEST = 2**62  # units below the best at which all scores count alike
 _MOST_CANDIDATES = 2**40
@@ -57,6 +55,9 @@ class Exponential:
 
     def loss(self) -> Loss:
         return Loss.bounded_range(self.epsilon)
+
+    def check(self, sensitivity: Fraction, grid: Fraction) -> None:
+        checked_rate(self.rate(sensitivity, grid))
 
     def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> int:
         """The index of the chosen candidate."""
@@ -125,6 +126,9 @@ class NoisyMax:
 
     def loss(self) -> Loss:
         return Loss.pure(self.epsilon)
+
+    def check(self, sensitivity: Fraction, grid: Fraction) -> None:
+        checked_scale(1 / self.rate(sensitivity, grid))
 
     def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> int:
         """The index of the winner, and nothing else."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, log
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,9 @@ from tacit.domain.grid import Norm, OnGrid
 from tacit.errors import InvalidParameter, quoted
 from tacit.primitives.additive import laplace_above, laplace_mass
 from tacit.primitives.mechanism import chance, per_unit, positive, printed
+from tacit.primitives.noise import Noise, checked_scale
 from tacit.privacy.budget import Loss
 from tacit.rational import Number, exact, whole
-
-if TYPE_CHECKING:
-    from tacit.primitives.noise import Noise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +80,10 @@ class AboveThreshold:
 
     def loss(self) -> Loss:
         return Loss.pure(self.epsilon)
+
+    def check(self) -> None:
+        checked_scale(self.threshold_scale)
+        checked_scale(self.query_scale)
 
     def start(self, noise: Noise) -> Waiting:
         return Waiting(self._bar() + int(noise.laplace(self.threshold_scale, 1)[0]))
