@@ -1,0 +1,169 @@
+"""Where rows live, as a stream of Arrow batches: Parquet files and tables in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from math import isnan
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from tacit.domain.query import Columns
+from tacit.engines.figures import is_text
+from tacit.engines.files import Files
+from tacit.errors import InvalidData, quoted
+
+Header: TypeAlias = Sequence[tuple[str, pa.DataType]]  # the columns that a part of a source has
+
+
+class Source(Protocol):
+    """A private table that can be read any number of times and must stay the same."""
+
+    kind: str
+    coded: frozenset[str]  # columns that arrive as places of their encoder, not as values
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, where that is known before reading. It is secret."""
+        ...
+
+    def headers(self) -> Iterator[Header]:
+        """The columns of each part; refuses what cannot be opened."""
+        ...
+
+    def check(self) -> None:
+        """Stops when the source is no longer what was opened."""
+        ...
+
+    def batches(self, names: Columns, rows: int) -> Iterator[pa.RecordBatch]:
+        """All rows, about so many at a time, with these columns in this order."""
+        ...
+
+
+class Parquet:
+    """Parquet files."""
+
+    kind = "Parquet"
+    coded: frozenset[str] = frozenset()
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.rows: int | None = 0
+
+    def check(self) -> None:
+        """Stops when a file has changed."""
+        self.files.check()
+
+    def headers(self) -> Iterator[Header]:
+        """The columns of each file, from its footer."""
+        import pyarrow.parquet as parquet
+
+        self.rows = 0
+        for path in self.files.paths:
+            try:
+                with parquet.ParquetFile(path) as file:
+                    header = [(field.name, field.type) for field in file.schema_arrow]
+                    self.rows += file.metadata.num_rows
+            except Exception:  # whatever Arrow says of the file stays with Arrow
+                header = None
+            if header is None:
+                raise InvalidData(f"{quoted(path)} cannot be opened as a Parquet file. Nothing was read.")
+            yield header
+
+    def batches(self, names: Columns, rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows, row group by row group; texts keep the dictionary that they are stored with."""
+        import pyarrow.parquet as parquet
+
+        for path in self.files.paths:
+            with parquet.ParquetFile(path) as file:
+                footer, kinds = file.metadata, {field.name: field.type for field in file.schema_arrow}
+            texts = [name for name in names if is_text(kinds[name])]
+            with parquet.ParquetFile(path, metadata=footer, read_dictionary=texts) as file:
+                for batch in file.iter_batches(rows, columns=list(names)):
+                    yield batch.select(list(names))
+
+
+class Frame:
+    """A table in memory: Arrow's, polars' or anything with an Arrow stream, and pandas' by a copy."""
+
+    coded: frozenset[str] = frozenset()
+
+    def __init__(self, kind: str, table: pa.Table) -> None:
+        self.kind = kind
+        self._table = table
+        self.rows = table.num_rows
+
+    @classmethod
+    def of(cls, given: Any, names: Columns) -> Frame:
+        """The columns with these names, as they are now."""
+        maker = type(given).__module__.partition(".")[0]
+        if isinstance(given, pa.RecordBatch):
+            return cls("Arrow", pa.Table.from_batches([given]))
+        if isinstance(given, pa.Table):
+            return cls("Arrow", given)
+        if maker == "pandas" and hasattr(given, "columns"):
+            return cls("pandas", _of_pandas(given, names))
+        if maker == "polars" and hasattr(given, "columns") and hasattr(given, "__arrow_c_stream__"):
+            given = given.select([name for name in given.columns if name in names])
+        if hasattr(given, "__arrow_c_stream__"):
+            try:
+                return cls(maker, pa.RecordBatchReader.from_stream(given).read_all())
+            except Exception:
+                given = None
+            raise InvalidData(f"the {quoted(maker)} object cannot be read as an Arrow stream. Nothing was read.")
+        raise InvalidData(
+            f"a source is a path, a pandas or polars frame or an Arrow table, not a {quoted(type(given).__name__)}. "
+            "Nothing was read."
+        )
+
+    def check(self) -> None:
+        """A table in memory was taken over when it was opened."""
+
+    def headers(self) -> Iterator[Header]:
+        """Its columns."""
+        yield [(field.name, field.type) for field in self._table.schema]
+
+    def batches(self, names: Columns, rows: int) -> Iterator[pa.RecordBatch]:
+        """Its rows."""
+        yield from self._table.select(list(names)).to_batches(max_chunksize=rows)
+
+
+def _of_pandas(frame: Any, names: Columns) -> pa.Table:
+    """A copy, for the caller may go on writing into the frame."""
+    fields = [(at, name) for at, name in enumerate(frame.columns) if isinstance(name, str) and name in names]
+    arrays = [_series(frame.iloc[:, at], name) for at, name in fields]
+    return pa.Table.from_arrays(arrays, names=[name for _, name in fields])
+
+
+def _series(series: Any, name: str) -> Any:
+    mixed = series.dtype == np.dtype(object)  # anything may stand in it, and what stands in it must decide nothing
+    try:
+        return pa.array(series.copy(deep=True), pa.large_string() if mixed else None, from_pandas=True)
+    except Exception:
+        kind = str(series.dtype)
+    if mixed:
+        return pa.array([_text(value) for value in series], pa.large_binary())
+    raise InvalidData(f"column {quoted(name)} is of type {quoted(kind)}, which cannot be read. Nothing was read.")
+
+
+def _text(value: object) -> bytes | None:
+    """A value of a mixed column as the text that a CSV file would hold."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        return value.encode(errors="surrogatepass")
+    if isinstance(value, bytes):
+        return value
+    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
+        return None
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    if isinstance(value, float):
+        return None if isnan(value) else b"%d" % value if value.is_integer() else repr(value).encode()
+    if isinstance(value, int):
+        return b"%d" % value if value.bit_length() < 2**10 else b"1e999" if value > 0 else b"-1e999"
+    if isinstance(value, Decimal):
+        return str(value).encode()
+    return b"\xff"  # no text, no number: outside every domain
