@@ -199,8 +199,8 @@ def test_what_was_said_at_the_door_is_shown_and_not_compared() -> None:
     assert Budget(Fraction(1), Currency.RHO) != Budget(Fraction(1), Currency.EPSILON)
 
 
-def test_a_pure_block_in_a_rho_budget_costs_half_its_square() -> None:
-    assert RHO.price(Budget.of("0.1").loss()) == Fraction(1, 200)
+def test_a_pure_block_in_a_rho_budget_costs_what_one_pure_step_would() -> None:
+    assert RHO.price(Budget.of("0.1").loss()) == Loss.pure(TENTH).rho == Fraction("0.004995837495788")
 
 
 def test_a_rho_block_in_a_pure_budget_is_refused() -> None:
@@ -223,10 +223,10 @@ def test_a_loss_without_any_bound_has_no_price() -> None:
 
 def test_losses_in_both_currencies() -> None:
     half = Fraction(1, 2)
-    assert Loss.pure(half) == Loss(half, Fraction(1, 8))
+    assert Loss.pure(half) == Loss(half, Fraction("0.122459331201855"))  # tanh(1/4)/2 = 0.12245933120185456...
     assert Loss.bounded_range(half) == Loss(half, Fraction(1, 32))
     assert Loss.concentrated(half) == Loss(None, half)
-    assert str(Loss.pure(half)) == "epsilon=0.5, rho=0.125"
+    assert str(Loss.pure(half)) == "epsilon=0.5, rho=0.1224593312"
     assert str(Loss.concentrated(half)) == "rho=0.5"
 
 
@@ -261,4 +261,5 @@ def test_an_eighth_is_sharp_and_a_ninth_is_false() -> None:
     half = [Fraction(1, 2)] * 2
     above = float(np.exp(0.1))
     worst = renyi(half, [1 / (1 + above), above / (1 + above)], "1.001")
+    assert Loss.bounded_range(Fraction(9)).rho == 9  # which every order is below, and less than 9^2/8
     assert 1.001 * float(epsilon) ** 2 / 9 < worst <= 1.001 * float(Loss.bounded_range(epsilon).rho or 0)

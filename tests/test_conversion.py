@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from tacit.errors import InvalidBudget
 from tacit.privacy.composition import rho_of as rho_of_composition
-from tacit.privacy.conversion import classic_epsilon_of, classic_rho_of, delta_of, epsilon_of, rho_of
+from tacit.privacy.conversion import (
+    classic_epsilon_of,
+    classic_rho_of,
+    delta_of,
+    epsilon_of,
+    pure_epsilon_of,
+    rho_of,
+    rho_of_pure,
+)
 
 LOOSE = Fraction(1, 10**6)
 
@@ -120,6 +128,59 @@ def test_the_classic_conversion_never_says_more(epsilon: Fraction, delta: Fracti
     # the classic pair are inverses of each other, up to their rounding
     back = classic_epsilon_of(classic_rho_of(epsilon, delta), delta)
     assert float(back) == pytest.approx(float(epsilon), rel=1e-12)
+
+
+def real(x: Fraction) -> mpmath.mpf:
+    return mpmath.mpf(x.numerator) / x.denominator
+
+
+class TestPure:
+    """eps-DP as zCDP: randomized response is the worst pair, and eps tanh(eps/2) what its orders tend to."""
+
+    @settings(max_examples=100, deadline=None, derandomize=True)
+    @given(epsilons | st.fractions(Fraction(1, 1000), 60))
+    def test_the_rho_of_a_pure_step_is_the_formula_rounded_up(self, epsilon: Fraction) -> None:
+        rho = rho_of_pure(epsilon)
+        with mpmath.workdps(80):
+            formula = real(epsilon) * mpmath.tanh(real(epsilon) / 2)
+            assert formula <= real(rho) <= formula * (1 + mpmath.mpf("1.1e-14"))
+        assert rho <= min(epsilon, epsilon**2 / 2)
+
+    @settings(max_examples=60, deadline=None, derandomize=True)
+    @given(epsilons)
+    def test_no_order_of_randomized_response_is_above_it_and_the_last_digits_are_needed(
+        self, epsilon: Fraction
+    ) -> None:
+        with mpmath.workdps(120):
+            c, rho = mpmath.exp(real(epsilon)), real(rho_of_pure(epsilon))
+            truth, lie = c / (1 + c), 1 / (1 + c)
+
+            def per_order(b: mpmath.mpf) -> mpmath.mpf:
+                moment = truth * c**b + lie * c**-b
+                return mpmath.log(moment) / (b * (1 + b))
+
+            assert all(per_order(mpmath.mpf(10) ** n) <= rho for n in range(-30, 4))
+            assert per_order(mpmath.mpf("1e-30")) > rho * (1 - mpmath.mpf("2e-14"))
+
+    @settings(max_examples=200, deadline=None, derandomize=True)
+    @given(epsilons | st.fractions(Fraction(1, 10**16), 60))
+    def test_a_rho_buys_the_largest_epsilon_and_never_a_larger(self, rho: Fraction) -> None:
+        epsilon = pure_epsilon_of(rho)
+        assert rho * (1 - Fraction(1, 10**12)) < rho_of_pure(epsilon) <= rho
+        assert epsilon.denominator < 10**40
+
+    @settings(max_examples=60, deadline=None, derandomize=True)
+    @given(epsilons, epsilons)
+    def test_a_block_costs_no_less_than_its_steps(self, one: Fraction, other: Fraction) -> None:
+        rounding = 1 + Fraction(3, 10**14)
+        assert rho_of_pure(one) + rho_of_pure(other) <= rho_of_pure(one + other) * rounding
+
+    @pytest.mark.parametrize(
+        "size", [Fraction(1, 10**9000), Fraction(1, 10**60), Fraction(10**300), Fraction(10**6000)]
+    )
+    def test_neither_the_tiny_nor_the_huge_is_rounded_to_nothing(self, size: Fraction) -> None:
+        assert rho_of_pure(size) == min(size, size**2 / 2)
+        assert 0 < rho_of_pure(pure_epsilon_of(size)) <= size
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**9), Fraction(1), Fraction(1000)])

@@ -125,11 +125,11 @@ def test_a_block_is_charged_whole_and_cannot_be_passed() -> None:
         deeper.release(Laplace("0.3"), EVERYBODY)
 
 
-def test_a_pure_block_in_a_concentrated_ledger_costs_half_its_square() -> None:
+def test_a_pure_block_in_a_concentrated_ledger_costs_what_one_pure_step_would() -> None:
     ours = curator(Budget.of(4, "1e-9"))
     before = ours.ledger.left
     inner = ours.within(Budget.of("0.1"))
-    assert before - ours.ledger.left == Fraction(1, 200)
+    assert before - ours.ledger.left == Loss.pure(Fraction(1, 10)).rho
     with pytest.raises(NoSuchGuarantee):
         inner.release(Gaussian(Fraction(1, 10**6)), EVERYBODY)
 

@@ -35,7 +35,7 @@ def test_they_print_what_they_are_and_cost_what_they_say() -> None:
     assert str(Exponential(1, monotone=True)) == "Exponential(epsilon=1, monotone=True)"
     assert str(NoisyMax(1, "exponential", True)) == "NoisyMax(epsilon=1, noise=exponential, monotone=True)"
     assert Exponential("0.5").loss() == Loss(Fraction(1, 2), Fraction(1, 32))
-    assert NoisyMax("0.5").loss() == NoisyMax("0.5", "exponential").loss() == Loss(Fraction(1, 2), Fraction(1, 8))
+    assert NoisyMax("0.5").loss() == NoisyMax("0.5", "exponential").loss() == Loss.pure(Fraction(1, 2))
     assert Exponential(1).norm is NoisyMax(1).norm is Norm.LINF
     assert [m.monotone for m in (Exponential(1), NoisyMax(1), NoisyMax(1, monotone=True))] == [False, False, True]
 

@@ -115,7 +115,9 @@ def test_it_costs_its_budget_at_once_and_nothing_after(kind: type, budget: Budge
 def test_in_rho_each_session_has_the_epsilon_that_its_share_buys() -> None:
     budget = Budget.of(1, "1e-6")
     above = Sparse(curator(budget), budget, threshold=0, count=5).above
-    assert above.epsilon**2 / 2 * 5 <= budget.rho < above.epsilon**2 / 2 * 5 * (1 + Fraction(1, 10**12))
+    price = 5 * budget.price(above.loss())
+    assert price <= budget.rho < price * (1 + Fraction(1, 10**12))
+    assert above.epsilon**2 / 2 * 5 > budget.rho
     # less noise than Thm 3.25 has
     assert float(2 / above.epsilon) < 0.6 * sparse_scale(1, 1e-6, 5)
 

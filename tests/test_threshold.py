@@ -25,7 +25,7 @@ def test_it_prints_what_it_is_and_costs_what_it_says() -> None:
     assert str(AboveThreshold("0.5", 100)) == "AboveThreshold(epsilon=1/2, threshold=100)"
     said = "AboveThreshold(epsilon=1, threshold=-5/2, sensitivity=2, monotone=True, grid=1/4)"
     assert str(AboveThreshold(1, -2.5, 2, True, "1/4")) == said
-    assert AboveThreshold("0.5", 100).loss() == Loss(Fraction(1, 2), Fraction(1, 8))
+    assert AboveThreshold("0.5", 100).loss() == Loss.pure(Fraction(1, 2))
     assert AboveThreshold(1, 0).norm is Norm.LINF
     assert AboveThreshold(1, 5) == AboveThreshold("1", 5.0) != AboveThreshold(1, 5, grid="1/2048")
 

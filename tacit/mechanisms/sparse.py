@@ -21,7 +21,7 @@ class Sparse:
     """Tells for one query after the other whether it is above a threshold, until c of them were (Alg. 2).
 
     Privacy: the kernel's; c sessions of AboveThreshold, each of a c-th of the budget. In epsilon this is Thm 3.25 and
-    its noise, 2c/eps and 4c/eps; in rho each session has eps0 = sqrt(2 rho/c), less noise than Thm 3.25 has.
+    its noise, 2c/eps and 4c/eps; in rho each session has eps0 > sqrt(2 rho/c), less noise than Thm 3.25 has.
     Accuracy: Thm 3.26, `sparse_book_bound`, if fewer than c queries before the last are near the threshold or above
     (E19); with the noise that is drawn, `error_bound`.
     """

@@ -95,7 +95,7 @@ class NoisyMax:
     With `noise="exponential"` the noise is one-sided, which is permute-and-flip, not the exponential mechanism.
     With `monotone` the scale is Delta/eps, for scores that one person all moves in one direction.
 
-    Privacy: eps-DP, hence eps^2/2-zCDP, for both noises; neither has bounded range.
+    Privacy: eps-DP, hence (eps tanh(eps/2))-zCDP, for both noises; neither has bounded range.
     Accuracy: Thm 3.8 for Laplace noise, Cor. 3.12 for one-sided, `book_bound`; in the worst case, `error_bound`.
 
     >>> NoisyMax(1, "exponential").probabilities(OnGrid(np.array([0, 1, 2]))).round(6).tolist()

@@ -7,8 +7,8 @@ from enum import Enum
 from fractions import Fraction
 
 from tacit.errors import InvalidBudget, NoSuchGuarantee, quoted
-from tacit.privacy.composition import rho_of
-from tacit.rational import Number, exact, shown, sqrt_down, whole
+from tacit.privacy.conversion import pure_epsilon_of, rho_of, rho_of_pure
+from tacit.rational import Number, exact, shown, whole
 
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**9), Fraction(1000)
 LEAST_DELTA = Fraction(1, 10**100)
@@ -30,13 +30,16 @@ class Loss:
 
     @classmethod
     def pure(cls, epsilon: Fraction) -> Loss:
-        """eps-DP, hence eps^2/2-zCDP (Bun & Steinke 2016, Prop. 1.4)."""
-        return cls(epsilon, epsilon**2 / 2)
+        """eps-DP, hence (eps tanh(eps/2))-zCDP, which is never above eps^2/2; proved beside `rho_of_pure`."""
+        return cls(epsilon, rho_of_pure(epsilon))
 
     @classmethod
     def bounded_range(cls, epsilon: Fraction) -> Loss:
-        """eps-DP with log-ratios in an interval of length eps, hence eps^2/8-zCDP (Cesar & Rogers 2021)."""
-        return cls(epsilon, epsilon**2 / 8)
+        """eps-DP with log-ratios in an interval of length eps, hence eps^2/8-zCDP (Cesar & Rogers 2021).
+
+        It is eps-zCDP as well, which is less from eps = 8 on: D_a <= eps for every a.
+        """
+        return cls(epsilon, min(epsilon, epsilon**2 / 8))
 
     @classmethod
     def concentrated(cls, rho: Fraction) -> Loss:
@@ -78,8 +81,8 @@ class Budget:
 
     @property
     def epsilon(self) -> Fraction:
-        """The largest epsilon of one eps-DP step that this pays for (in rho: eps^2/2 <= rho)."""
-        return self.amount if self.currency is Currency.EPSILON else sqrt_down(2 * self.amount)
+        """The largest epsilon of one eps-DP step that this pays for (in rho: eps tanh(eps/2) <= rho)."""
+        return self.amount if self.currency is Currency.EPSILON else pure_epsilon_of(self.amount)
 
     @property
     def rho(self) -> Fraction:

@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from math import exp, log, log1p
+from functools import lru_cache
+from math import exp, log, log1p, tanh
 
 from tacit.errors import InvalidBudget
 from tacit.privacy.claims import SLACK, TINY, amount, decimal, down, hundred_digits, probability, up
-from tacit.rational import Number, shown
+from tacit.rational import Number, shown, sqrt_down
 
 # rho-zCDP gives (eps, delta)-DP as soon as one order a = 1 + b > 1 satisfies
 #     ln delta >= (a-1)(a rho - eps) + a ln(1 - 1/a) - ln(a-1) = b (a rho - eps - ln(a/b)) - ln a.
 # Every order is a proof, so the order is looked for in floats, and what it proves is evaluated at a hundred digits.
 # The right side is convex in a: each of the three searches below has exactly one turning point.
 _LEAST_LOG, _MOST_LOG = log(1e-15), log(1e30)  # of b; these limits cost sharpness at most
+
+# eps-DP is rho-zCDP with rho = eps tanh(eps/2), and with no smaller one. Let r = dP/dQ: it lies in [1/c, c], c = e^eps,
+# and E_Q r = 1. For a > 1 the function r^a is convex, so it lies below its chord over that interval, and E_Q r^a is at
+# most what the chord has at 1: what randomized response has, which takes the two ends only. With h = eps/2,
+#     (a-1) D_a <= ln(cosh((2a-1)h) / cosh(h)).
+# Now ln cosh(sqrt(y)) is concave in y: its derivative, tanh(x)/(2x) at x = sqrt(y), falls, since x < sinh(x) cosh(x).
+# So it rises from y = h^2 to y = (2a-1)^2 h^2 by at most ((2a-1)^2 - 1) h^2 tanh(h)/(2h) = (a-1) a eps tanh(eps/2), and
+# D_a <= a rho for every order. As a falls to 1, randomized response's D_a/a tends to rho: it is the mean of Lemma 3.18.
+_NO_GAIN = Fraction(1, 10**7)  # for eps up to here rho is eps^2/2 to fifteen digits
 
 
 def rho_of(epsilon: Number, delta: Number) -> Fraction:
@@ -70,6 +80,41 @@ def delta_of(rho: Number, epsilon: Number) -> Fraction:
         exponent = b * (a * decimal(r) - decimal(e) - (a / b).ln()) - a.ln()
         size = b * (a * decimal(r) + decimal(e) + 1) + a
         return up(min(Decimal(1), TINY + (exponent + SLACK * size).exp() * (1 + SLACK)))
+
+
+@lru_cache(maxsize=1024)
+def rho_of_pure(epsilon: Fraction) -> Fraction:
+    """The least rho such that every eps-DP step is rho-zCDP, rounded up.
+
+    Privacy: eps tanh(eps/2), as shown above; it is below eps^2/2 (Bun & Steinke 2016, Prop. 1.4) and below eps.
+
+    >>> float(rho_of_pure(Fraction(1)))
+    0.46211715726001
+    """
+    if epsilon < _NO_GAIN:
+        return epsilon**2 / 2
+    with hundred_digits():
+        e = decimal(epsilon)
+        lie = (-e).exp()  # over the truth, in randomized response
+        return min(epsilon, epsilon**2 / 2, up(e * (1 - lie) / (1 + lie) * (1 + SLACK)))
+
+
+def pure_epsilon_of(rho: Fraction) -> Fraction:
+    """The largest epsilon such that every eps-DP step is rho-zCDP, rounded down.
+
+    Privacy: `rho_of_pure` of the returned epsilon is at most rho, by evaluation.
+
+    >>> float(pure_epsilon_of(Fraction(1, 2)))
+    1.04362689559151
+    """
+    least = max(sqrt_down(2 * rho), rho)
+    if not _NO_GAIN**2 < rho < 50:
+        return least
+    target, low, high = float(rho), float(least), float(rho) + 1
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if middle * tanh(middle / 2) < target else (low, middle)
+    sharper = down(Decimal(low) * (1 - Decimal("2e-14")))  # more than the floats and the rounding up may be off
+    return max(least, sharper) if rho_of_pure(sharper) <= rho else least
 
 
 def classic_rho_of(epsilon: Number, delta: Number) -> Fraction:
