@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from math import isfinite, isqrt
 from operator import index
@@ -61,7 +61,8 @@ def shown(x: Fraction, digits: int = 10) -> str:
     """
     if x.denominator == 1 and abs(x.numerator) < 10**15:
         return str(x.numerator)
-    rounded = Context(prec=digits).divide(Decimal(x.numerator), Decimal(x.denominator)).normalize()
+    context = Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+    rounded = context.normalize(context.divide(Decimal(x.numerator), Decimal(x.denominator)))
     return f"{rounded:f}" if -5 <= rounded.adjusted() < 15 else f"{rounded:e}"
 
 

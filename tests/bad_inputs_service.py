@@ -7,6 +7,9 @@ message must hold.
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,4 +156,224 @@ CONTRACTS = (
     Spoilt("a name written backwards", 'name = "sex"', 'name = "a\\u202eb"', ("control character",)),
     Spoilt("a name that is a number", 'name = "sex"', "name = 5", ("a column name",)),
     Spoilt("no name", 'name = "sex"', "", ("a column name",)),
+)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A command that must fail: what is done to the planted files, the words, the exit code, and what it says."""
+
+    id: str
+    words: Sequence[str]
+    code: int
+    says: tuple[str, ...]
+    spoil: Callable[[Path], object] = lambda folder: None
+
+
+def release(workload: str = "marginals:2", epsilon: str = "1", *more: str) -> list[str]:
+    """A release of the planted table, which would succeed as it stands."""
+    return ["release", "people.toml", "--workload", workload, "--epsilon", epsilon, "--out", "out", *more]
+
+
+def other(old: str, new: str) -> Callable[[Path], object]:
+    """Changes the contract after the ledger was made."""
+    return lambda folder: (folder / "people.toml").write_text(CONTRACT.replace(old, new, 1))
+
+
+def fresh(old: str, new: str) -> Callable[[Path], object]:
+    """Changes the contract before the ledger was made."""
+
+    def spoil(folder: Path) -> None:
+        shutil.rmtree(folder)
+        plant(folder, CONTRACT.replace(old, new, 1))
+
+    return spoil
+
+
+def table(content: bytes | None) -> Callable[[Path], object]:
+    """Another file in the table's place, or none."""
+    path = "people.csv"
+    if content is None:
+        return lambda folder: (folder / path).unlink()
+    return lambda folder: (folder / path).write_bytes(content)
+
+
+def no_ledger(folder: Path) -> None:
+    for file in folder.glob("people.ledger*"):
+        file.unlink()
+
+
+def cut_ledger(folder: Path) -> None:
+    os.truncate(folder / "people.ledger", 5000)
+
+
+def garbled_ledger(folder: Path) -> None:
+    (folder / "people.ledger").write_bytes(b"this is no ledger" * 100)
+
+
+def flipped_ledger(folder: Path) -> None:
+    raw = bytearray((folder / "people.ledger").read_bytes())
+    at = raw.index(b"add-remove")  # within its subject
+    raw[at] ^= 1
+    (folder / "people.ledger").write_bytes(raw)
+
+
+def older_ledger(folder: Path) -> None:
+    """A copy from before a release, put back after it."""
+    from tacit.service.cli import run
+
+    copy = (folder / "people.ledger").read_bytes()
+    assert run(["release", str(folder / "people.toml"), "-w", "sex", "-e", "1", "-o", str(folder / "spent"), "-q"]) == 0
+    (folder / "people.ledger").write_bytes(copy)
+
+
+def spent_ledger(folder: Path) -> None:
+    from tacit.service.cli import run
+
+    assert run(["release", str(folder / "people.toml"), "-w", "sex", "-e", "4", "-o", str(folder / "spent"), "-q"]) == 0
+
+
+def released(folder: Path) -> None:
+    from tacit.service.cli import run
+
+    assert run(["release", str(folder / "people.toml"), "-w", "age*sex", "-e", "1", "-o", str(folder / "r"), "-q"]) == 0
+
+
+def damaged_release(folder: Path) -> None:
+    released(folder)
+    text = (folder / "r" / "synopsis.json").read_text()
+    (folder / "r" / "synopsis.json").write_text(text.replace("add-remove", "add-rename"))
+
+
+def foreign(folder: Path) -> None:
+    (folder / "out").mkdir()
+    (folder / "out" / "thesis.txt").write_text("years of work")
+
+
+WRONG, REFUSED, UNAVAILABLE = 2, 3, 4
+
+COMMANDS = (
+    Wrong("no command", [], WRONG, ("Usage: tacit", "name a command")),
+    Wrong("no such command", ["relese"], WRONG, ("relese", "release")),
+    Wrong("no such option", release("sex", "1", "--epsilom", "2"), WRONG, ("--epsilom", "--epsilon")),
+    Wrong("a seed for the noise", release("sex", "1", "--noise-seed", "1"), WRONG, ("--noise-seed",)),
+    Wrong("no contract", ["release", "-w", "sex", "-e", "1", "-o", "out"], WRONG, ("CONTRACT",)),
+    Wrong("no workload", ["release", "people.toml", "-e", "1", "-o", "out"], WRONG, ("--workload",)),
+    Wrong("no epsilon", ["release", "people.toml", "-w", "sex", "-o", "out"], WRONG, ("--epsilon",)),
+    Wrong("no folder", ["release", "people.toml", "-w", "sex", "-e", "1"], WRONG, ("--out", "Nothing was spent")),
+    Wrong("a contract that is not there", ["release", "x.toml", "-w", "sex", "-e", "1"], WRONG, ("no such file",)),
+    Wrong("a contract that is a folder", ["release", ".", "-w", "sex", "-e", "1"], WRONG, ("is a folder",)),
+    *(
+        Wrong(f"epsilon {said!r}", release("sex", said), WRONG, ("epsilon must", "Nothing was spent"))
+        for said in ("0", "nan", "inf", "1e-12", "1e308", "1e-400", "true", "", "1,5", "0x10", "1001", "1/0")
+    ),
+    Wrong("a negative epsilon", release("sex", "-1"), WRONG, ("epsilon must",)),
+    *(
+        Wrong(f"delta {said!r}", release("sex", "1", "--delta", said), WRONG, ("delta must", "Nothing was spent"))
+        for said in ("1", "-1", "nan", "1e-400", "two")
+    ),
+    *(
+        Wrong(f"workload {said[:20]!r}", release(said), WRONG, (*says, "Nothing was spent"))
+        for said, *says in (
+            ("", "a workload is"),
+            ("   ", "a workload is"),
+            ("marginals:0", "between 1 and 3"),
+            ("marginals:4", "between 1 and 3"),
+            ("marginals:two", "'marginals:two'", "marginals:K"),
+            ("marginals:-1", "marginals:K"),
+            ("ranges:income", "'ranges:income'", "for free"),
+            ("conjunctions:2", "marginals:K"),
+            ("agee", "'agee'", "age"),
+            ("age*age", "twice"),
+            ("age*", "no column"),
+            ("age,,sex", "no column"),
+            ('"age', "names no column"),
+            ("sex;drop table", "no column"),
+            ("x" * 100_001, "at most 100000"),
+        )
+    ),
+    *(
+        Wrong(f"{option} {said}", release("sex", "1", option, said), WRONG, (option,))
+        for option, said in (("--rows", "0"), ("--rows", "-5"), ("--rows", "1000000000"), ("--rows", "ten"))
+    ),
+    Wrong("a negative seed", release("sex", "1", "--rows", "5", "--seed", "-1"), WRONG, ("--seed",)),
+    Wrong("a folder that exists", release(), WRONG, ("exists", "--force"), lambda folder: (folder / "out").mkdir()),
+    Wrong("a file in its place", release(), WRONG, ("exists",), lambda folder: (folder / "out").touch()),
+    Wrong("force on another's folder", release("sex", "1", "--force"), WRONG, ("not a folder that holds",), foreign),
+    Wrong(
+        "force on a link",
+        release("sex", "1", "--force"),
+        WRONG,
+        ("not a folder that holds",),
+        lambda folder: (folder / "out").symlink_to(folder),
+    ),
+    Wrong("a folder under a file", release("sex", "1", "--out", "people.csv/out"), WRONG, ("cannot be written",)),
+    Wrong("a folder without a name", release("sex", "1", "--out", "/"), WRONG, ("Nothing was spent",)),
+    Wrong("a folder above", release("sex", "1", "--out", ".."), WRONG, ("Nothing was spent",)),
+    Wrong("a folder of 300 letters", release("sex", "1", "--out", "x" * 300), WRONG, ("name too long",)),
+    Wrong(
+        "more than the budget", release("sex", "5"), REFUSED, ("costs", "is left", "epsilon 3.9", "Nothing was spent")
+    ),
+    Wrong("pure in a ledger of rho", release("sex", "3", "--delta", "0"), REFUSED, ("state a delta",)),
+    Wrong(
+        "a delta in a pure ledger",
+        release("sex", "1", "--delta", "1e-9"),
+        REFUSED,
+        ("delta = 0", "leave the delta out"),
+        fresh('delta = "1e-9"', "delta = 0"),
+    ),
+    Wrong("a budget that is gone", release("sex", "0.001"), REFUSED, ("0 is left",), spent_ledger),
+    Wrong("no table", release(), WRONG, ("Nothing was",), table(None)),
+    Wrong("an empty table", release(), WRONG, ("Nothing was",), table(b"")),
+    Wrong("a table without a column", release(), WRONG, ("no column 'income'",), table(b"age,sex\n1,F\n")),
+    Wrong("a column in another case", release(), WRONG, ("'Age'", "not the same"), table(b"Age,sex,income\n1,F,2\n")),
+    Wrong("a column twice", release(), WRONG, ("more than once",), table(b"age,sex,income,age\n1,F,2,3\n")),
+    Wrong("a broken Parquet file", release(), WRONG, ("Parquet",), fresh("people.csv", "people.parquet")),
+    Wrong("no ledger", release(), UNAVAILABLE, ("tacit ledger create", "Nothing was spent"), no_ledger),
+    Wrong("no ledger to show", ["ledger", "show", "people.toml"], UNAVAILABLE, ("tacit ledger create",), no_ledger),
+    Wrong("an empty ledger", release(), UNAVAILABLE, (), lambda folder: os.truncate(folder / "people.ledger", 0)),
+    Wrong("a ledger cut off", release(), UNAVAILABLE, (), cut_ledger),
+    Wrong("a ledger of garbage", release(), UNAVAILABLE, (), garbled_ledger),
+    Wrong("a ledger with a flipped bit", release(), UNAVAILABLE, (), flipped_ledger),
+    Wrong("an older ledger put back", release(), UNAVAILABLE, (), older_ledger),
+    Wrong(
+        "a ledger without its head",
+        release(),
+        UNAVAILABLE,
+        (),
+        lambda folder: (folder / "people.ledger-head").unlink(),
+    ),
+    Wrong("more columns than the ledger's", release(), WRONG, ("the columns", "docs/contract.md"), other("99", "100")),
+    Wrong("another table", release(), WRONG, ("the table's name",), other('"people.csv"', '"./people.csv"')),
+    Wrong("other neighbours", release(), WRONG, ("neighbours",), other('"add-remove"', '"replace-one"\npeople = 65')),
+    Wrong("a larger budget", release(), WRONG, ("does not change",), other('epsilon = "4"', "epsilon = 40")),
+    Wrong("a larger delta", release(), WRONG, ("does not change",), other('"1e-9"', '"1e-3"')),
+    Wrong("a ledger made twice", ["ledger", "create", "people.toml"], UNAVAILABLE, ("people.ledger",)),
+    Wrong("ledgers that are not there", ["ledger", "craete", "people.toml"], WRONG, ("'craete'",)),
+    Wrong("a release that is not there", ["ask", "r", "age > 1"], WRONG, ("'r'",)),
+    Wrong("a folder that is no release", ["ask", ".", "age > 1"], WRONG, ("synopsis",)),
+    Wrong("a damaged release", ["ask", "r", "age > 1"], WRONG, ("not what was written",), damaged_release),
+    Wrong("no predicate", ["ask", "r"], WRONG, ("PREDICATE",), released),
+    *(
+        Wrong(f"predicate {said[:20]!r}", ["ask", "r", said], WRONG, ("Nothing was spent",), released)
+        for said in (
+            "",
+            "agee > 1",
+            "age = 'x'",
+            "sex = F",
+            "1=1; drop table people",
+            "age >",
+            "age > nan",
+            "age > 1e400",
+            "(" * 5000 + "age > 1" + ")" * 5000,
+            "__import__('os')",
+            "age > 1 -- ",
+        )
+    ),
+    *(
+        Wrong(f"confidence {said}", ["ask", "r", "age > 1", "--confidence", said], WRONG, ("confidence",), released)
+        for said in ("0", "1", "nan", "2", "-1", "high")
+    ),
+    Wrong("a demo where something is", ["demo", "--folder", "."], WRONG, ("exists",)),
+    Wrong("a demo over something else", ["demo", "--folder", ".", "--force"], WRONG, ("more than a demo",)),
 )

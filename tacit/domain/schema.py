@@ -320,16 +320,16 @@ class Schema:
         try:
             return self._by_name[name]
         except (KeyError, TypeError):
-            raise InvalidSchema(f"no column {quoted(name)}; {self.nearest(name)}. Nothing was spent.") from None
+            raise InvalidSchema(f"no column {quoted(name)}; {self.nearest(name)} Nothing was spent.") from None
 
     def nearest(self, name: object) -> str:
-        """The column that may have been meant, or those that there are."""
+        """The column that may have been meant, or those that there are: the end of a sentence."""
         from difflib import get_close_matches  # 2 ms that only a mistake should cost
 
         known = {column.casefold(): column for column in self.names[:1000]}
         if isinstance(name, str) and (close := get_close_matches(name[:LONGEST_NAME].casefold(), known, 1)):
             return f"did you mean {known[close[0]]}?"
-        return f"the schema has {', '.join(self.names[:20])}{', ...' if len(self.names) > 20 else ''}"
+        return f"the schema has {', '.join(self.names[:20])}{', ...' if len(self.names) > 20 else ''}."
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)

@@ -61,7 +61,8 @@ class _Score(Query):
 
 def believed(workload: Workload, synopsis: Projectable) -> NDArray[np.int64]:
     """What a synopsis answers, rounded to the workload's grid: public, so the rounding moves nothing."""
-    answers = np.asarray(workload.units(*[synopsis.project(columns) for columns in workload.reads]), dtype=np.float64)
+    with np.errstate(all="ignore"):  # what is no number is refused below
+        answers = np.asarray(workload.units(*map(synopsis.project, workload.reads)), dtype=np.float64)
     if not bool(np.all(np.abs(answers) < float(MOST_UNITS))):  # NaN fails
         raise InvalidQuery("the synopsis has answers that are not numbers of moderate size. Nothing was drawn.")
     return np.rint(answers).astype(np.int64)

@@ -105,7 +105,7 @@ def _number(text: str, at: int) -> tuple[int | Fraction, int]:
     end = point = digits(at + 1)
     if text[end : end + 1] == "." and digits(end + 1) > end + 1:
         end = digits(end + 1)
-    if end - at > MOST_DIGITS + 2:
+    if sum(letter in _DIGITS for letter in text[at:end]) > MOST_DIGITS:
         raise wrong(text, at, f"a number has at most {MOST_DIGITS} digits")
     mantissa = end
     if text[end : end + 1] in ("e", "E"):
@@ -123,4 +123,5 @@ def _number(text: str, at: int) -> tuple[int | Fraction, int]:
 def wrong(text: str, at: int, why: str) -> InvalidQuery:
     """A refusal that points into the predicate."""
     place = f"at character {at + 1}, {quoted(text[at : at + 40], 40)}" if at < len(text) else "at its end"
-    return InvalidQuery(f"the predicate {place}: {why}. {ALLOWED}. Nothing was spent.")
+    stop = "" if why.endswith(("?", ".")) else "."
+    return InvalidQuery(f"the predicate {place}: {why}{stop} {ALLOWED}. Nothing was spent.")

@@ -29,6 +29,7 @@ SAFE = {
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",  # a table name must never mean a variable of this program
     "preserve_insertion_order": "false",
+    "memory_limit": "1GB",  # a scan needs little; without a limit it would fill the memory with the file
     "lock_configuration": "true",
 }
 _ARROW = {

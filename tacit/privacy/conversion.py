@@ -113,7 +113,8 @@ def pure_epsilon_of(rho: Fraction) -> Fraction:
     target, low, high = float(rho), float(least), float(rho) + 1
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if middle * tanh(middle / 2) < target else (low, middle)
-    sharper = down(Decimal(low) * (1 - Decimal("2e-14")))  # more than the floats and the rounding up may be off
+    with hundred_digits():
+        sharper = down(Decimal(repr(low)) * (1 - Decimal("2e-14")))  # more than the floats and the rounding up are off
     return max(least, sharper) if rho_of_pure(sharper) <= rho else least
 
 

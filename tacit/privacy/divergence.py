@@ -9,7 +9,7 @@ from math import inf, isfinite
 from typing import TypeAlias
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.claims import SLACK, amount, decimal, hundred_digits, probability, size, up
+from tacit.privacy.claims import LEAST, SLACK, amount, decimal, hundred_digits, probability, size, up
 from tacit.rational import Number, whole
 
 Law: TypeAlias = Sequence[Fraction | float]  # one probability for each outcome, in a fixed order
@@ -65,7 +65,7 @@ def renyi(p: Law, q: Law, alpha: Number) -> float:
     Privacy: rho-zCDP says renyi(p, q, alpha) <= alpha rho for every alpha > 1 (Bun & Steinke 2016, Def. 1.1).
     """
     order = size(alpha, "alpha")
-    if order == 1:
+    if abs(order - 1) < LEAST:  # between the two no float lies
         return kl(p, q)
     pairs = [(a, b) for a, b in _pairs(p, q) if a]
     if order > 1 and not all(b for _, b in pairs):

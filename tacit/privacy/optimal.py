@@ -12,6 +12,7 @@ from tacit.privacy.claims import PI, SLACK, amount, boundary, decimal, down, hun
 from tacit.rational import Number, shown, whole
 
 MOST_STEPS = 10**6
+_LOST = Decimal("1e-90")  # more than a hundred digits lose of a power of up to MOST_STEPS
 
 
 def optimal_delta(epsilon: Number, epsilon0: Number, k: int, delta0: Number = 0) -> Fraction:
@@ -30,7 +31,8 @@ def optimal_delta(epsilon: Number, epsilon0: Number, k: int, delta0: Number = 0)
         pure = _delta(e, e0, k)
         if not d0:
             return up(pure) if pure else Fraction(0)
-        return up(min(Decimal(1), 1 - _kept(d0, k) * (1 - pure) + SLACK * (decimal(k * d0) + pure)))
+        failed = _failed(d0, k)
+        return up(min(Decimal(1), (failed + (1 - failed) * pure) * (1 + SLACK)))
 
 
 def optimal_epsilon(delta: Number, epsilon0: Number, k: int, delta0: Number = 0) -> Fraction:
@@ -67,20 +69,22 @@ def _steps(k: int) -> int:
     return whole(k, "the number of steps k", 1, MOST_STEPS)
 
 
-def _kept(d0: Fraction, k: int) -> Decimal:
-    return (k * decimal(1 - d0).ln()).exp()
+def _failed(d0: Fraction, k: int) -> Decimal:
+    """1 - (1-delta0)^k from above; where it is so small that the difference loses its digits, k delta0 has them."""
+    return min(decimal(k * d0), 1 - (k * decimal(1 - d0).ln()).exp() + _LOST)
 
 
 def _spare(d: Fraction, d0: Fraction, k: int) -> Decimal:
-    """The delta left to the pure parts once k failures of delta0 are paid: 1 - (1-delta)/(1-delta0)^k."""
+    """The delta left to the pure parts once k failures of delta0 are paid: 1 - (1-delta)/(1-delta0)^k, from below."""
     if not d0:
         return decimal(d)
-    spare = 1 - decimal(1 - d) / _kept(d0, k) - SLACK * decimal(d + k * d0)
-    if spare < 0:
+    failed = _failed(d0, k)
+    spare = (decimal(d) - failed) / (1 - failed) - SLACK * decimal(d) if failed < 1 else Decimal(-1)
+    if spare < 0 and k * d0 > d:
         raise InvalidBudget(
             f"{k} steps of delta0={shown(d0)} fail more often than delta={shown(d)} allows. Nothing was spent."
         )
-    return spare
+    return max(Decimal(0), spare)
 
 
 def _delta(e: Fraction, e0: Fraction, k: int) -> Decimal:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from tacit.errors import InvalidBudget
-from tacit.privacy.claims import SLACK, amount, decimal, down, hundred_digits, probability, up
+from tacit.privacy.claims import LEAST, SLACK, amount, decimal, down, hundred_digits, probability, up
 from tacit.rational import Number, shown, whole
 
 MOST_PEOPLE = 10**12
@@ -46,10 +46,10 @@ def loss_tail(epsilon: Number, delta: Number, threshold: Number) -> Fraction:
     """
     e, d = amount(epsilon, "epsilon", zero=True), probability(delta, "delta", zero=True)
     t = amount(threshold, "the threshold")
-    if t <= e:
+    if t - e < LEAST:
         raise InvalidBudget(
             f"the loss passes {shown(t)} with a probability that epsilon={shown(e)} does not bound; "
-            "ask for a threshold above epsilon. Nothing was spent."
+            f"ask for a threshold above epsilon (by {shown(LEAST)}). Nothing was spent."
         )
     with hundred_digits():
         return up(min(Decimal(1), decimal(d) / (1 - decimal(e - t).exp()) * (1 + SLACK))) if d else d

@@ -84,10 +84,14 @@ def found(folder: Path, people: int = PEOPLE) -> tuple[Path, Path]:
     columns["income"] = columns["income"].cast(pa.int64())
     data, contract = folder / "town.csv", folder / "town.toml"
     csv.write_csv(pa.table(columns), data, csv.WriteOptions(quoting_style="needed"))
-    lists = {"districts": DISTRICTS, "education": EDUCATION, "employment": EMPLOYMENT, "occupations": OCCUPATIONS}
-    written = {name: ", ".join(f'"{value}"' for value in values) for name, values in lists.items()}
-    contract.write_text(CONTRACT.format(**written), encoding="utf-8")
+    contract.write_text(charter(), encoding="utf-8")
     return data, contract
+
+
+def charter() -> str:
+    """The town's contract."""
+    lists = {"districts": DISTRICTS, "education": EDUCATION, "employment": EMPLOYMENT, "occupations": OCCUPATIONS}
+    return CONTRACT.format(**{name: ", ".join(f'"{value}"' for value in values) for name, values in lists.items()})
 
 
 def residents(people: int = PEOPLE) -> dict[str, Codes | NDArray[np.float64]]:

@@ -1,0 +1,115 @@
+"""The face: a confidential table under its contract, what it would cost to ask, and the asking."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tacit.curator.kernel import Curator
+from tacit.curator.sqlite_ledger import SQLiteLedger
+from tacit.domain.query import Query
+from tacit.domain.schema import Neighbors, Schema
+from tacit.errors import InvalidBudget, InvalidParameter, InvalidSchema, LedgerUnavailable
+from tacit.rational import Number
+from tacit.service.contract import Contract
+from tacit.service.located import printable
+from tacit.service.plan import Plan
+
+if TYPE_CHECKING:
+    from tacit.engines.table import Table
+    from tacit.service.released import Release
+
+
+class People:
+    """A confidential table, its contract and its ledger.
+
+    Privacy: what is released spends from the one ledger that the contract names; a contract that differs from the one
+    for which the ledger was made is refused.
+    """
+
+    def __init__(self, contract: Contract, *, by: str = "") -> None:
+        self.contract = contract
+        self._by = by
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, by: str = "") -> People:
+        """Reads the contract; the ledger and the data are opened when they are needed."""
+        return cls(Contract.read(path), by=by)
+
+    @property
+    def schema(self) -> Schema:
+        """The public universe."""
+        return self.contract.schema
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """Which two tables must be hard to tell apart."""
+        return self.contract.neighbors
+
+    def create_ledger(self) -> SQLiteLedger:
+        """Makes the ledger that the contract names, with all of the contract's budget; never a second time."""
+        return SQLiteLedger.create(
+            self.contract.ledger, self.contract.budget, subject=self.contract.subject, by=self._by
+        )
+
+    @cached_property
+    def ledger(self) -> SQLiteLedger:
+        """What was spent on this table; never created in passing."""
+        contract = self.contract
+        if not os.path.lexists(contract.ledger):
+            raise LedgerUnavailable(
+                f"there is no ledger at {printable(contract.ledger)}. If nothing was ever released from this table, "
+                f"make it once: tacit ledger create {printable(contract.path)}. If there was one, bring it back: a "
+                "fresh one would forget what was spent. Nothing was spent."
+            )
+        try:
+            ledger = SQLiteLedger.open(contract.ledger, subject=contract.subject, by=self._by)
+        except InvalidParameter:
+            with SQLiteLedger.read(contract.ledger) as other:
+                differs = contract.unlike(other.subject)
+            if not differs:
+                raise
+            raise InvalidSchema(
+                f"{printable(contract.path)} is not the contract for which {printable(contract.ledger)} was made: "
+                f"{differs} differ. Put the contract back as it was, or, for other people, name another ledger in it. "
+                "Over the same people two ledgers add up: see docs/contract.md. Nothing was spent."
+            ) from None
+        if ledger.budget != contract.budget:
+            ledger.close()
+            raise InvalidBudget(
+                f"{printable(contract.ledger)} was made with a budget of {ledger.budget}; "
+                f"{printable(contract.path)} now says {contract.budget}. A budget does not change once its ledger is "
+                "made: put it back. Nothing was spent."
+            )
+        return ledger
+
+    @cached_property
+    def table(self) -> Table:
+        """The rows, under the schema; opened, not yet read."""
+        from tacit.engines.table import open_table
+
+        return open_table(self.contract.location, self.schema, table=self.contract.table)
+
+    def curator(self, *, by: str | None = None, purpose: str = "") -> Curator:
+        """The one object through which anything leaves this table, for mechanisms of your own."""
+        signed = self.ledger.signed(by=self._by if by is None else by, purpose=purpose)
+        return Curator(self.table, signed, self.neighbors)
+
+    def plan(self, workload: Query, *, epsilon: Number, delta: Number | None = None) -> Plan:
+        """What a release would cost and how wrong it would be; reads nothing and spends nothing.
+
+        A workload of ranges, prefixes or conjunctions is answered from the marginals that it reads. Without a delta
+        the contract's is taken; 0 asks for pure privacy.
+        """
+        return Plan.of(self, workload, epsilon, self.contract.delta if delta is None else delta)
+
+    def release(self, workload: Query, *, epsilon: Number, delta: Number | None = None, purpose: str = "") -> Release:
+        """Charges, draws, and gives back what is free from then on."""
+        return self.plan(workload, epsilon=epsilon, delta=delta).run(purpose=purpose)
+
+    def __repr__(self) -> str:
+        return f"People({self.contract})"
+
+
+open = People.open  # `tacit.open`

@@ -1,0 +1,188 @@
+"""What has been released, as its readers see it: tables with errors, answers with intervals, rows that nobody is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import isnan, log, sqrt
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.domain.predicate import parse
+from tacit.domain.query import Marginal, Query
+from tacit.domain.receipt import Receipt
+from tacit.domain.schema import Schema
+from tacit.domain.storage import load as stored
+from tacit.domain.storage import save
+from tacit.domain.synopsis import Histogram, Marginals, Rows
+from tacit.errors import InvalidParameter, quoted
+from tacit.rational import Number, exact
+
+Synopsis: TypeAlias = Histogram | Marginals | Rows
+Numbers: TypeAlias = NDArray[np.float64]
+
+SHOWN_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A count, and between what the exact count lies; NaN ends where nothing was measured about it."""
+
+    value: float
+    low: float
+    high: float
+    standard_error: float
+    cost: int = 0  # what was released answers for free
+
+    @property
+    def measured(self) -> bool:
+        """Whether a released marginal holds it; else it is an estimate, without an interval."""
+        return not isnan(self.low)
+
+    def describe(self) -> dict[str, Any]:
+        """For machines."""
+        known = {"low": self.low, "high": self.high, "standard_error": self.standard_error}
+        return {"value": self.value, **(known if self.measured else dict.fromkeys(known)), "cost": self.cost}
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A marginal, cell by cell: its labels, its count, the count's standard error and interval."""
+
+    columns: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]  # one row a cell
+    count: Numbers
+    standard_error: Numbers
+    low: Numbers
+    high: Numbers
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __iter__(self) -> Iterator[tuple[tuple[str, ...], float, float, float, float]]:
+        """Labels, count, standard error, low and high of each cell."""
+        numbers = (self.count.tolist(), self.standard_error.tolist(), self.low.tolist(), self.high.tolist())
+        return zip(self.labels, *numbers, strict=True)
+
+    def __str__(self) -> str:
+        head = (*self.columns, "count", "error", "low", "high")
+        cells = [(*labels, *(f"{x:.1f}" for x in numbers)) for labels, *numbers in list(self)[:SHOWN_ROWS]]
+        widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+        k = len(self.columns)
+        lines = [
+            "  ".join(
+                text.ljust(w) if i < k else text.rjust(w) for i, (text, w) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in (head, *cells)
+        ]
+        more = [f"... and {len(self) - SHOWN_ROWS} more"] if len(self) > SHOWN_ROWS else []
+        return "\n".join([*lines, *more])
+
+
+class Release:
+    """A released synopsis: asking it costs nothing, needs no data, and can be repeated for ever (Prop. 2.1).
+
+    It keeps what was measured, which is unbiased, may fall below zero in an empty cell, and has an exact standard
+    error: answers and intervals come from it. `mended` is what follows from it without a negative cell: better cell
+    by cell where many are empty, but sums of many cells are then biased, by more than their standard error.
+    """
+
+    def __init__(self, measured: Synopsis) -> None:
+        self.measured = measured
+
+    @cached_property
+    def mended(self) -> Synopsis:
+        """The same marginals without a negative cell, in agreement with each other; rows are sampled from them."""
+        measured = self.measured
+        if not isinstance(measured, Marginals) or measured.nonnegative:
+            return measured
+        from tacit.mechanisms.consistency import nonnegative
+
+        return Marginals(self.schema, nonnegative(measured.tables), receipt=measured.receipt)
+
+    @property
+    def schema(self) -> Schema:
+        """The public universe."""
+        return self.measured.schema
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """What was promised, what it cost, and what it came from."""
+        return self.measured.receipt
+
+    @property
+    def total(self) -> float:
+        """How many people it says there are."""
+        return self.measured.total
+
+    def ask(self, predicate: str, *, confidence: Number = 0.95) -> Answer:
+        """How many people satisfy a predicate such as `age >= 40 and sex = 'F'`.
+
+        Accuracy: the interval holds the exact count as often as `confidence` says, over the noise that was drawn;
+        without an interval where no released marginal holds the columns together, and the count is an estimate.
+        """
+        query = parse(predicate, self.schema)
+        count, error, low, high = self._answered(query, confidence)
+        return Answer(float(count[0]), float(low[0]), float(high[0]), float(error[0]))
+
+    def marginal(self, *columns: str, confidence: Number = 0.95) -> Cells:
+        """The table of some columns: counts without a negative one, and the intervals of what was measured."""
+        query = Marginal.over(self.schema, *columns)
+        _, error, low, high = self._answered(query, confidence)
+        grids = np.meshgrid(*[np.array(self.schema[name].labels, dtype=object) for name in columns], indexing="ij")
+        labels = tuple(zip(*(grid.reshape(-1).tolist() for grid in grids), strict=True))
+        return Cells(tuple(columns), labels, self.mended.answer(query), error, low, high)
+
+    def _answered(self, query: Query, confidence: Number) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """Count, standard error, low and high; a count of people is not negative, whatever the noise said."""
+        reach = self._reach(confidence)
+        error = self.measured.standard_error(query)
+        unknown = np.isnan(error)
+        count = (self.mended if unknown.any() else self.measured).answer(query)
+        low, high = np.maximum(count - error * reach - 0.5, 0), np.maximum(count + error * reach + 0.5, 0)
+        return np.maximum(count, 0), error, low, high
+
+    def answer(self, query: Query) -> Numbers:
+        """The answers to a query or a workload, such as `tacit.ranges(schema, "income", by="sex")`."""
+        return self.measured.answer(query)
+
+    def standard_error(self, query: Query) -> Numbers:
+        """Of each answer; NaN where it is not known."""
+        return self.measured.standard_error(query)
+
+    def sample(self, rows: int, *, seed: int = 0) -> Rows:
+        """A synthetic table; nobody in it exists, and the same seed makes the same rows."""
+        if not isinstance(self.mended, Marginals):
+            raise InvalidParameter("rows are sampled from released marginals. Nothing was spent.")
+        return self.mended.sample(rows, seed)
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Writes it into a folder, from which `load` brings it back anywhere."""
+        save(self.measured, folder, overwrite=overwrite)
+
+    def __repr__(self) -> str:
+        return f"Release({self.measured.kind} over {', '.join(self.schema.names[:20])})"
+
+    def _reach(self, confidence: Number) -> float:
+        """How many standard errors to each side.
+
+        Gaussian noise: the normal quantile. Laplace noise: the larger of it and the Laplace quantile, as an answer may
+        hold one draw or the sum of many. Half a person is added for noise in whole numbers.
+        """
+        share = exact(confidence, "confidence")
+        if not 0 < share < 1:
+            raise InvalidParameter(f"confidence lies between 0 and 1, not {quoted(confidence)}. Nothing was spent.")
+        from statistics import NormalDist  # 10 ms
+
+        normal = NormalDist().inv_cdf((1 + float(share)) / 2)
+        gaussian = self.receipt is not None and self.receipt.currency == "rho"
+        return normal if gaussian else max(normal, -log(1 - float(share)) / sqrt(2))
+
+
+def load(folder: str | os.PathLike[str]) -> Release:
+    """The release in a folder; needs neither data nor ledger."""
+    return Release(stored(folder))

@@ -1,0 +1,161 @@
+"""What a person sees: results on standard output, everything else on standard error; JSON where a machine asks."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+PATIENCE = 2.0  # seconds before a wait is explained
+REMINDER = 15.0  # seconds between two lines of a wait, where there is no terminal to draw on
+
+
+class Screen:
+    """Where a command writes: `--json` leaves one object on standard output, `--quiet` the bare result."""
+
+    def __init__(self, machine: bool = False, quiet: bool = False) -> None:
+        self.machine, self.quiet = machine, quiet
+
+    def note(self, text: str) -> None:
+        """Something that helps and may be missed."""
+        if not self.quiet:
+            print(plain(text), file=sys.stderr)
+
+    def warn(self, text: str) -> None:
+        """Something that must not be missed."""
+        print(f"warning: {plain(text)}", file=sys.stderr)
+
+    def say(self, text: str = "") -> None:
+        """A line of the result, for people."""
+        if not (self.machine or self.quiet):
+            print(plain(text))
+
+    def bare(self, text: str) -> None:
+        """A line of the result that `--quiet` leaves."""
+        if self.quiet and not self.machine:
+            print(plain(text))
+
+    def give(self, result: Mapping[str, Any]) -> None:
+        """The whole result, for machines."""
+        if self.machine:
+            print(json.dumps(result, indent=2, ensure_ascii=True))
+
+    def fail(self, kind: str, text: str, code: int, help_: str = "") -> int:
+        """The end of a command that could not do what was asked."""
+        if help_:
+            print(help_, end="\n\n", file=sys.stderr)
+        if self.machine:
+            print(json.dumps({"error": {"kind": kind, "message": text, "exit": code}}, indent=2))
+        print(f"tacit: {plain(text)}", file=sys.stderr)
+        return code
+
+    def facts(self, facts: Sequence[tuple[str, str]]) -> None:
+        """Names and values, one to a line."""
+        if self.machine or self.quiet:
+            return
+        width = max(len(name) for name, _ in facts)
+        for name, value in facts:
+            print(f"  {name:<{width}}  {plain(value)}")
+
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0,)) -> None:
+        """A table; the columns of `words` are text, the others numbers."""
+        if self.machine or self.quiet:
+            return
+        from rich import box  # 40 ms that only a table should cost
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        for at, header in enumerate(headers):
+            table.add_column(Text(header), justify="left" if at in words else "right", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(plain(cell)) for cell in row))
+        _console(sys.stdout).print(table)
+
+
+def _console(file: Any) -> Console:
+    from rich.console import Console
+
+    return Console(file=file, highlight=False, markup=False, emoji=False)
+
+
+class Reading:
+    """How far the rows have been read, once it takes longer than two seconds.
+
+    Under add-remove neighbours the number of rows is private: then neither it nor the speed is shown.
+    """
+
+    def __init__(self, screen: Screen, public: bool) -> None:
+        self._silent = screen.quiet
+        self._public = public
+        self._began = self._told = time.monotonic()
+        self._drawn: Progress | None = None
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """A table's report while it is read."""
+        now = time.monotonic()
+        waited = now - self._began
+        if self._silent or waited < PATIENCE:
+            return
+        speed = f"{done:,} rows, {done / waited:,.0f} rows/s" if self._public else ""
+        if not (sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"):
+            if now - self._told >= (REMINDER if self._told > self._began else PATIENCE):
+                self._told = now
+                share = f", {done / total:.0%}" if total else ""
+                print(f"reading the table ({waited:.0f} s{share}{', ' if speed else ''}{speed})", file=sys.stderr)
+            return
+        if self._drawn is None:
+            self._drawn = _bar()
+            self._drawn.start()
+            self._drawn.add_task("reading the table", total=total)
+        self._drawn.update(self._drawn.task_ids[0], completed=done if total else 0, total=total, speed=speed)
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._drawn is not None:
+            self._drawn.stop()
+
+
+def _bar() -> Progress:
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, TextColumn("{task.fields[speed]}"), console=_console(sys.stderr), transient=True)
+
+
+def plain(text: str) -> str:
+    """The text on one line, whatever a label or a path may hold: what cannot be printed is escaped.
+
+    >>> plain("red\\x1b[31m")
+    'red\\\\x1b[31m'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
+def count(value: float) -> str:
+    """A count as people write it: a small one keeps a decimal, an unknown one is a dash.
+
+    >>> count(48123.4), count(3.14159), count(-0.04), count(float("nan"))
+    ('48,123', '3.1', '0', '-')
+    """
+    if value != value:
+        return "-"
+    text = f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.1f}"
+    return "0" if text in ("-0", "-0.0", "0.0") else text
