@@ -33,6 +33,9 @@ class Believed:
         rng = np.random.default_rng([self.seed, *"".join(columns).encode()])
         return rng.uniform(-1, 4, self.schema.sizes(columns))
 
+    def answer(self, query: Query) -> np.ndarray:
+        return query(*map(self.project, query.reads))
+
 
 def random_schema(rng: np.random.Generator, least: int = 1) -> Schema:
     """One to three columns of at most 24 cells in all, some with cells for missing and outside; the last is binary."""

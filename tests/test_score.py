@@ -10,7 +10,7 @@ from doubles import Rows
 from kinds import SQUARE, Believed, mixed
 
 from tacit.domain.grid import Norm
-from tacit.domain.query import MOST_UNITS, Counting, Linear, Marginal
+from tacit.domain.query import MOST_UNITS, Counting, Linear, Marginal, Query
 from tacit.domain.schema import Neighbors, Schema
 from tacit.domain.score import Error, Fit, Function, Hardness, believed
 from tacit.domain.workload import Workload, prefixes
@@ -28,6 +28,9 @@ class Constant:
 
     def project(self, columns: tuple[str, ...]) -> np.ndarray:
         return np.full(self.schema.sizes(columns), self.number)
+
+    def answer(self, query: Query) -> np.ndarray:
+        return query(*map(self.project, query.reads))
 
 
 def truth(work: Workload, codes: np.ndarray) -> tuple[list[np.ndarray], list[Fraction]]:

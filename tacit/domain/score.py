@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import isqrt
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from tacit.domain.query import (
     WEIGHT_GRID,
     Columns,
     Counts,
-    Projectable,
     Query,
     brief,
     sized,
@@ -32,6 +31,14 @@ from tacit.errors import InvalidQuery
 from tacit.rational import Number, exact, shown, whole
 
 SCORE_GRID = Fraction(1, 2**20)
+
+
+class Answering(Protocol):
+    """A hypothesis or a synopsis, as a score needs it: public, and able to answer."""
+
+    def answer(self, query: Query) -> NDArray[np.float64]:
+        """The query's answers, at the scale of counts."""
+        ...
 
 
 class _Score(Query):
@@ -59,11 +66,11 @@ class _Score(Query):
         return f"{type(self).__name__}({self.workload})"
 
 
-def believed(workload: Workload, synopsis: Projectable) -> NDArray[np.int64]:
+def believed(workload: Workload, synopsis: Answering) -> NDArray[np.int64]:
     """What a synopsis answers, rounded to the workload's grid: public, so the rounding moves nothing."""
     with np.errstate(all="ignore"):  # what is no number is refused below
-        answers = np.asarray(workload.units(*map(synopsis.project, workload.reads)), dtype=np.float64)
-    if not bool(np.all(np.abs(answers) < float(MOST_UNITS))):  # NaN fails
+        answers = np.asarray(synopsis.answer(workload), dtype=np.float64) / float(workload.grid)
+    if answers.shape != (workload.size,) or not bool(np.all(np.abs(answers) < float(MOST_UNITS))):  # NaN fails
         raise InvalidQuery("the synopsis has answers that are not numbers of moderate size. Nothing was drawn.")
     return np.rint(answers).astype(np.int64)
 
@@ -77,7 +84,7 @@ class Error(_Score):
     """
 
     workload: Workload
-    synopsis: Projectable
+    synopsis: Answering
     whole: bool = False
 
     @cached_property
@@ -163,7 +170,7 @@ class Hardness(_Score):
     """
 
     workload: Workload
-    synopses: tuple[Projectable, ...]
+    synopses: tuple[Answering, ...]
     lam: Number
     mu: Number
     grid: Fraction = SCORE_GRID
