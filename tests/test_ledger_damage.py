@@ -297,7 +297,7 @@ def test_an_older_copy_that_is_put_back_is_missed(path: Path, tmp_path: Path, wi
         SQLiteLedger.open(path)
 
 
-def test_a_head_may_be_missing_or_behind_or_torn_but_not_illegible_or_anothers(path: Path, tmp_path: Path) -> None:
+def test_a_head_may_be_behind_or_torn_but_not_missing_or_illegible_or_anothers(path: Path, tmp_path: Path) -> None:
     head = tmp_path / "l.db-head"
     new = head.read_bytes()
     for half in (0, 512):  # a torn write destroys one of two slots
@@ -312,19 +312,36 @@ def test_a_head_may_be_missing_or_behind_or_torn_but_not_illegible_or_anothers(p
     with SQLiteLedger.open(path) as ledger:
         ledger.charge("a", Loss.pure(Fraction(1, 100)))
         ledger.charge("a", Loss.pure(Fraction(1, 100)))
-    for content in (behind, None):
-        head.write_bytes(content) if content else head.unlink()
-        with SQLiteLedger.open(path) as ledger:
-            mark = ledger.head
-        read = Head(str(path)).read()
-        assert read
-        assert read[1] == mark
+    head.write_bytes(behind)
+    with SQLiteLedger.open(path) as ledger:
+        mark = ledger.head
+    read = Head(str(path)).read()
+    assert read
+    assert read[1] == mark
+    head.unlink()
+    with pytest.raises(LedgerDamaged, match="head file is missing"):
+        SQLiteLedger.open(path)
+    assert not head.exists()
+    assert SQLiteLedger.verify(path) == mark  # as a backup is verified, which has no head of its own
     for content in (b"", os.urandom(1024), b"x" * 2000):
         head.write_bytes(content)
         refused(path, LedgerDamaged, "head.* cannot be read")
     with SQLiteLedger.create(tmp_path / "other.db", Budget.of(1), subject="others"):
         shutil.copy(tmp_path / "other.db-head", head)
     refused(path, LedgerDamaged, "head beside it belongs to another ledger")
+
+
+def test_an_older_copy_without_a_head_is_refused_unless_it_never_held_a_charge(path: Path, tmp_path: Path) -> None:
+    older = path.read_bytes()
+    for file in tmp_path.glob("l.db*"):
+        file.unlink()  # as a careless hand clears the place before it restores
+    path.write_bytes(older)
+    with pytest.raises(LedgerDamaged, match="put it back"):
+        SQLiteLedger.open(path)
+    SQLiteLedger.create(tmp_path / "new.db", Budget.of(1), subject="people").close()
+    (tmp_path / "new.db-head").unlink()  # a crash while it was made can leave it so
+    SQLiteLedger.open(tmp_path / "new.db").close()
+    assert (tmp_path / "new.db-head").exists()
 
 
 def test_a_backup_holds_every_charge_and_one_that_lacks_some_is_refused_in_its_place(

@@ -164,6 +164,8 @@ class Book:
         connection.execute("BEGIN IMMEDIATE")  # alone, since it may have to make the head
         connection.execute(f"PRAGMA user_version={FORMAT}")  # changes nothing, and fails where nothing can be written
         self.seen = self._last(connection)
+        if self.seen.sequence and not os.path.lexists(self._head.path):
+            raise damaged(self.path, _HEADLESS)
         self._head.open(self.contract, os.stat(self.path))
         connection.execute("ROLLBACK")
         self._settle(connection)
@@ -363,6 +365,8 @@ def _sync(path: str) -> None:
         os.close(file)
 
 
+# the folder is synced before the first charge, so a crash can only have lost the head of a ledger without charges
+_HEADLESS = "its -head file is missing, which no crash explains once something was charged; put it back"
 _DOUBT = "whether the charge stands, its entries show."
 _BOOKS: weakref.WeakSet[Book] = weakref.WeakSet()
 _FORKING = threading.Lock()
