@@ -117,7 +117,9 @@ def alone(draws: int) -> None:
     exponents = np.arange(draws, dtype=np.int64) * 7919 % 3000
     rate = Fraction(1, 100)
     print(f"\n{draws:,} exponents, milliseconds")
-    print(f"{'weighted, one choice':>42}   {seconds(lambda: SYSTEM.weighted(exponents, rate)) * 1e3:6.1f}")
+    for choices in (1, 1000):
+        took = seconds(lambda choices=choices: SYSTEM.weighted(exponents, rate, choices)) * 1e3
+        print(f"{f'weighted, {choices:,} of them':>42}   {took:6.1f}")
     print(f"{'bernoulli_exp, as many coins':>42}   {seconds(lambda: SYSTEM.bernoulli_exp(exponents, rate)) * 1e3:6.1f}")
 
 

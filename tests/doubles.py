@@ -63,6 +63,6 @@ class Scripted:
     def bernoulli_exp(self, exponents: NDArray[np.int64], rate: Fraction) -> NDArray[np.bool_]:
         return exponents == 0
 
-    def weighted(self, exponents: NDArray[np.int64], rate: Fraction) -> int:
+    def weighted(self, exponents: NDArray[np.int64], rate: Fraction, size: int) -> NDArray[np.int64]:
         self.scales.append(rate)
-        return int(np.argmin(exponents))
+        return np.full(size, np.argmin(exponents))

@@ -25,8 +25,7 @@ class Played:
     def __getattr__(self, law: str) -> Callable[..., Any]:
         def draw(*parameters: Any) -> Any:
             self.asked.append((law, *parameters))
-            drawn = self.draws.pop(0)
-            return drawn if law == "weighted" else np.array(np.atleast_1d(drawn), dtype=np.int64)
+            return np.array(np.atleast_1d(self.draws.pop(0)), dtype=np.int64)
 
         return draw
 
@@ -58,8 +57,12 @@ class Stocked:
 
         return self._from(("flags", exponents.tobytes(), rate), exponents.size, draw)
 
-    def weighted(self, exponents: NDArray[np.int64], rate: Fraction) -> int:
-        return SYSTEM.weighted(exponents, rate)
+    def weighted(self, exponents: NDArray[np.int64], rate: Fraction, size: int) -> NDArray[np.int64]:
+        return self._from(
+            ("choices", exponents.tobytes(), rate, size),
+            size,
+            lambda rows: SYSTEM.weighted(exponents, rate, rows * size),
+        )
 
 
 def misfit(counts: NDArray[Any], law: NDArray[Any], draws: int) -> float:

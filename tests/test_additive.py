@@ -27,7 +27,7 @@ def on_grid(*units: int, grid: Fraction = Fraction(1)) -> OnGrid:
 
 def test_they_print_what_they_are_and_cost_what_they_say() -> None:
     assert (str(Laplace("0.5")), repr(Gaussian("1e-3"))) == ("Laplace(epsilon=1/2)", "Gaussian(rho=1/1000)")
-    assert Laplace("0.5").loss() == Loss(Fraction(1, 2), Fraction(1, 8))
+    assert Laplace("0.5").loss() == Loss.pure(Fraction(1, 2))
     assert Gaussian("1e-3").loss() == Loss(None, Fraction(1, 1000))
     assert (Laplace(1).norm, Gaussian(1).norm) == (Norm.L1, Norm.L2)
     assert not Laplace(1).monotone

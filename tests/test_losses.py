@@ -282,6 +282,25 @@ def test_the_log_ratios_of_the_exponential_mechanism_span_no_more_than_epsilon(m
         assert ratios.max() - ratios.min() <= 1 + ROUNDING
 
 
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize(("epsilon", "draws"), [("1/2", 2), ("1", 3), ("9", 2)])
+def test_several_draws_cost_as_much_as_all_of_them_and_no_less(epsilon: str, draws: int, monotone: bool) -> None:
+    """The joint law of all draws, outcome by outcome; at epsilon 9 the charge in rho is epsilon."""
+    one, all_of_them = make("em", epsilon, monotone), Exponential(epsilon, monotone, draws)
+    joint = []
+    for p in laws(selection(one, 1), 1, monotone):
+        sums = p
+        for _ in range(draws - 1):
+            sums = (sums[:, :, None] + p[:, None, :]).reshape(len(p), -1)
+        joint.append(sums)
+    assert np.exp(joint[0]).sum(axis=1) == pytest.approx(1, abs=1e-10)
+    assert breaches(*joint, all_of_them.loss()) == []
+    assert breaches(*joint, one.loss()) != []
+    if one.epsilon < 8:  # beyond, D_a <= epsilon has room in rho
+        assert breaches(*joint, Loss(all_of_them.loss().epsilon, one.loss().rho)) != []
+    assert furthest(*joint) > 0.9 * draws * float(one.epsilon)
+
+
 def test_the_value_of_the_noisy_maximum_is_not_free() -> None:
     """E9: ten counts of 0 against ten of 1, and noise of scale 1: the largest noisy count loses ten, not one."""
     v = np.arange(-30, 26)

@@ -327,11 +327,45 @@ def test_exponential_coins_know_the_side_of_every_word(
 
 
 def test_choices_start_and_end_where_they_should(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points are found in a line of equal tops whatever their order: one by one, and many at once."""
     size = 3 * 2**14 + 5
     points = 2**40 + 1  # of each index with exponent 0
-    for index in (0, 1, 2**14 - 1, 2**14, 2**14 + 1, size - 1):
-        monkeypatch.setattr(noise, "_uniform", lambda total, at=index * points: at if at < total else 1 / 0)
-        assert SYSTEM.weighted(np.zeros(size, np.int64), Fraction(1)) == index
+    line = size * points
+    mask = (1 << 64) // line * line  # what is uniform below the line comes from words below this
+    ends = [0, 1, 2**14 - 1, 2**14, 2**14 + 1, 2**15, 3 * 2**14, size - 1]
+    for indices in ([index] for index in ends), [ends, ends[::-1], 5 * [*ends[3:], *ends[:3]]]:
+        for wanted in indices:
+            for within in (0, 2**40 - 1):
+                words = [index * points + within for index in wanted]
+                assert max(words) < mask
+                monkeypatch.setattr(noise, "_ENTROPY", Tape(words=[words]))
+                assert SYSTEM.weighted(np.zeros(size, np.int64), Fraction(1), len(words)).tolist() == wanted
+
+
+@pytest.mark.parametrize("copies", [1, 20])  # one by one, and in arrays
+def test_a_point_above_the_curve_is_drawn_again_in_its_place(copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    exponents = np.array([0, 3], np.int64)
+    first, curve = 2**40 + 1, int(2**40 * exp(3, 7))
+    words = [
+        first - 1,
+        5,
+        first + curve,
+        first + curve - 1,
+        first + curve + 1,
+    ] * copies  # above, kept, tie, kept, above
+    for fraction, tied in ((0, True), (2**64 - 1, False)):
+        again = (2 if tied else 3) * copies
+        tape = Tape([fraction] * 3 * len(words), [words, [7] * again])
+        monkeypatch.setattr(noise, "_ENTROPY", tape)
+        drawn = SYSTEM.weighted(exponents, Fraction(1, 7), len(words))
+        assert drawn.tolist() == [0, 0, int(tied), 1, 0] * copies
+        assert not tape.arrays
+
+
+def test_the_longest_line_of_points_can_be_drawn_from() -> None:
+    for size in (1, 2**20, 2**21 - 1, 2**21, 2**31 - 1, 2**36):
+        bits = min(40, 61 - size.bit_length())
+        assert size * int(noise._tops(np.zeros(1, np.int64), Fraction(1), bits)[0]) < 2**62
 
 
 def test_the_tops_of_a_choice_are_above_the_curve_and_close_to_it() -> None:
@@ -353,7 +387,8 @@ DRAWS: dict[str, Callable[[int], object]] = {
     "geometric": lambda n: SYSTEM.geometric(Fraction(10**6), n),
     "laplace": lambda n: SYSTEM.laplace(Fraction(10**6), n),
     "gaussian": lambda n: SYSTEM.gaussian(Fraction(10**12), n),
-    "weighted": lambda n: SYSTEM.weighted(np.zeros(n, np.int64), Fraction(1)),
+    "weighted": lambda n: SYSTEM.weighted(np.zeros(n, np.int64), Fraction(1), 1),
+    "weighted, often": lambda n: SYSTEM.weighted(np.zeros(5, np.int64), Fraction(1), n),
 }
 
 
@@ -486,9 +521,10 @@ TWICE = Fraction(2**41)
         lambda: SYSTEM.bernoulli_exp(np.array([1.0]), Fraction(1)),
         lambda: SYSTEM.bernoulli_exp(np.array([[1]]), Fraction(1)),
         lambda: SYSTEM.bernoulli_exp(np.array([1]), Fraction(0)),
-        lambda: SYSTEM.weighted(np.array([], np.int64), Fraction(1)),
-        lambda: SYSTEM.weighted(np.array([1, 2]), Fraction(1)),
-        lambda: SYSTEM.weighted(np.array([0, -2]), Fraction(1)),
+        lambda: SYSTEM.weighted(np.array([], np.int64), Fraction(1), 1),
+        lambda: SYSTEM.weighted(np.array([1, 2]), Fraction(1), 1),
+        lambda: SYSTEM.weighted(np.array([0, -2]), Fraction(1), 1),
+        *(lambda n=n: SYSTEM.weighted(np.array([0, 2]), Fraction(1), n) for n in (-1, 1.0, True, 2**60)),
     ],
 )
 def test_what_has_no_law_is_refused(ask: Callable[[], object]) -> None:
@@ -514,6 +550,9 @@ def test_there_are_as_many_draws_as_asked(size: int) -> None:
     assert SYSTEM.bernoulli(Fraction(1), size).all()
     assert not SYSTEM.bernoulli(Fraction(0), size).any()
     assert SYSTEM.bernoulli_exp(np.zeros(size, np.int64), Fraction(1)).shape == (size,)
+    chosen = SYSTEM.weighted(np.zeros(3, np.int64), Fraction(1), size)
+    assert chosen.shape == (size,)
+    assert chosen.dtype == np.int64
 
 
 def test_few_tables_are_kept() -> None:

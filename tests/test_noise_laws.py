@@ -247,9 +247,10 @@ def test_uniform_integers_are_uniform(below: int) -> None:
 
 def chosen(exponents: Ints, rate: Fraction, draws: int) -> Callable[[float], float]:
     """Draws, and returns how well a rate fits: the p-value of Pearson's test on the exponents chosen."""
-    seen = np.bincount(
-        [exponents[SYSTEM.weighted(exponents, rate)] for _ in range(draws)], minlength=exponents.max() + 1
-    )
+    # half of them one by one
+    indices = [SYSTEM.weighted(exponents, rate, 1) for _ in range(draws // 2)]
+    indices.append(SYSTEM.weighted(exponents, rate, draws - draws // 2))
+    seen = np.bincount(exponents[np.concatenate(indices)], minlength=exponents.max() + 1)
 
     def fit(supposed: float) -> float:
         law = np.bincount(exponents, np.exp(-supposed * exponents))
@@ -276,17 +277,51 @@ def test_a_choice_among_many_levels_follows_their_weights() -> None:
 
 def test_a_choice_among_equals_is_uniform_and_a_hopeless_one_is_never_made() -> None:
     exponents = np.array([0, 10**6, 0, 0, 2**62])
-    seen = np.bincount([SYSTEM.weighted(exponents, Fraction(1)) for _ in range(6000)], minlength=5)
+    seen = np.bincount(SYSTEM.weighted(exponents, Fraction(1), 6000), minlength=5)
     assert stats.chisquare(seen[[0, 2, 3]]).pvalue > FALSE_ALARM
     assert seen[[1, 4]].sum() == 0
 
 
 def test_a_choice_among_many_finds_all_its_pieces() -> None:
-    size, draws = 50_000, 800
-    drawn = [SYSTEM.weighted(np.arange(size) % 2 * 10**6, Fraction(1)) for _ in range(draws)]
-    assert all(i % 2 == 0 for i in drawn)
-    assert stats.kstest(np.array(drawn) / size, "uniform").pvalue > FALSE_ALARM
-    assert stats.kstest((np.array(drawn) / size) ** 2, "uniform").pvalue < FALSE_ALARM
+    size, draws = 50_000, 1000
+    exponents = np.arange(size) % 2 * 10**6
+    alone = [int(SYSTEM.weighted(exponents, Fraction(1), 1)[0]) for _ in range(draws)]
+    for drawn in (np.array(alone), SYSTEM.weighted(exponents, Fraction(1), draws)):
+        assert (drawn % 2 == 0).all()
+        assert stats.kstest(drawn / size, "uniform").pvalue > FALSE_ALARM
+        assert stats.kstest((drawn / size) ** 2, "uniform").pvalue < FALSE_ALARM
+
+
+def test_many_choices_follow_every_weight_alone_and_no_rate_one_percent_off() -> None:
+    """Four pieces of candidates, where each index has its own cell."""
+    draws, exponents = 4_000_000, np.arange(60_000) % 41
+    seen = np.bincount(SYSTEM.weighted(exponents, Fraction(1, 10), draws), minlength=exponents.size)
+    for rate, holds in ((0.1, True), (0.099, False), (0.101, False)):
+        law = np.exp(-rate * exponents)
+        law /= law.sum()
+        fit = stats.chisquare(np.bincount(exponents, seen), np.bincount(exponents, law) * draws).pvalue
+        assert (fit > FALSE_ALARM) == holds
+        if holds:  # no cell expects fewer than four
+            assert (law * draws).min() > 4
+            statistic = (((seen - law * draws) ** 2) / (law * draws)).sum()
+            assert abs(statistic - exponents.size) < 8 * (2.3 * exponents.size) ** 0.5
+
+
+def test_choices_made_at_once_know_nothing_of_each_other() -> None:
+    """The first with the second, the second with the third and the first with the last, as laws of pairs."""
+    exponents, rate, rounds, size = np.array([0, 1, 2, 2, 5]), Fraction(1, 2), 20_000, 40
+    law = np.exp(-float(rate) * exponents)
+    pairs = np.outer(law, law).ravel() / law.sum() ** 2
+    drawn = np.array([SYSTEM.weighted(exponents, rate, size) for _ in range(rounds)])
+    for one, other in ((0, 1), (1, 2), (0, size - 1)):
+        seen = np.bincount(5 * drawn[:, one] + drawn[:, other], minlength=25)
+        assert stats.chisquare(seen, pairs * rounds).pvalue > FALSE_ALARM
+        same = np.diag(law / law.sum()).ravel()  # what a repeated draw would look like, one time in twenty
+        assert stats.chisquare(seen, (0.95 * pairs + 0.05 * same) * rounds).pvalue < FALSE_ALARM
+    # in a sorted answer, or in one that repeats, neighbours would agree too often
+    agree = (drawn[:, 1:] == drawn[:, :-1]).mean()
+    share = (law**2).sum() / law.sum() ** 2
+    assert abs(agree - share) < 8 * (share / drawn.size) ** 0.5
 
 
 def test_the_weights_of_the_tables_sum_to_the_theta_function() -> None:

@@ -8,7 +8,7 @@ from math import exp
 
 import numpy as np
 import pytest
-from noises import FALSE_ALARM, Played, Stocked, count, misfit
+from noises import FALSE_ALARM, Played, Stocked, count, misfit, unlike
 from numpy.typing import NDArray
 
 from tacit.domain.grid import Norm, OnGrid
@@ -34,7 +34,12 @@ def test_they_print_what_they_are_and_cost_what_they_say() -> None:
     assert str(Exponential("0.5")) == "Exponential(epsilon=1/2)"
     assert str(Exponential(1, monotone=True)) == "Exponential(epsilon=1, monotone=True)"
     assert str(NoisyMax(1, "exponential", True)) == "NoisyMax(epsilon=1, noise=exponential, monotone=True)"
+    assert str(Exponential(1, draws=3)) == "Exponential(epsilon=1, draws=3)"
+    assert str(Exponential(1, True, 2)) == "Exponential(epsilon=1, monotone=True, draws=2)"
     assert Exponential("0.5").loss() == Loss(Fraction(1, 2), Fraction(1, 32))
+    assert Exponential("0.5", draws=1) == Exponential("0.5")
+    assert Exponential("0.5", draws=6).loss() == Loss(Fraction(3), Fraction(6, 32))
+    assert Exponential(16, draws=6).loss() == Loss(Fraction(96), Fraction(96))  # D_a <= eps is less than eps^2/8
     assert NoisyMax("0.5").loss() == NoisyMax("0.5", "exponential").loss() == Loss.pure(Fraction(1, 2))
     assert Exponential(1).norm is NoisyMax(1).norm is Norm.LINF
     assert [m.monotone for m in (Exponential(1), NoisyMax(1), NoisyMax(1, monotone=True))] == [False, False, True]
@@ -53,6 +58,12 @@ def test_a_monotone_that_is_not_a_truth_value_is_refused(wrong: object) -> None:
         Exponential(1, monotone=wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match="monotone"):
         NoisyMax(1, monotone=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.0, 2.5, True, "2", None, 10**9 + 1])
+def test_a_number_of_draws_that_is_none_is_refused(wrong: object) -> None:
+    with pytest.raises(InvalidParameter, match="draws"):
+        Exponential(1, draws=wrong)  # type: ignore[arg-type]
 
 
 def test_gaussian_noise_is_refused() -> None:
@@ -186,8 +197,61 @@ def test_scores_are_handed_to_the_noise_as_whole_distances_with_an_exact_rate() 
     assert Exponential("0.3").sample(u, Fraction(5), noise) == 1
     assert Exponential("0.3", monotone=True).sample(u, Fraction(5), noise) == 1
     for asked, rate in zip(noise.asked, (Fraction(3, 400), Fraction(3, 200)), strict=True):
-        law, exponents, asked_rate = asked
-        assert (law, exponents.tolist(), asked_rate) == ("weighted", [7, 12, 0], rate)
+        law, exponents, asked_rate, size = asked
+        assert (law, exponents.tolist(), asked_rate, size) == ("weighted", [7, 12, 0], rate, 1)
+
+
+def test_several_draws_are_asked_for_at_once_and_one_is_a_plain_index() -> None:
+    u = scores(3, -2, 10)
+    noise = Played([2, 0, 2], 2)
+    several = Exponential(1, draws=3).sample(u, ONE, noise)
+    assert isinstance(several, np.ndarray)
+    assert several.dtype == np.int64
+    assert several.tolist() == [2, 0, 2]
+    assert isinstance(Exponential(1).sample(u, ONE, noise), int)
+    assert [asked[2:] for asked in noise.asked] == [(Fraction(1, 2), 3), (Fraction(1, 2), 1)]
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_several_draws_have_the_law_of_as_many_choices_made_alone(monotone: bool) -> None:
+    """40,000 triples against the product of the law with itself, and of laws with 5 % more or less epsilon.
+
+    Those lie at least 11.4 standard deviations off in the direction of the difference; a p-value of 1e-7 is 5.3.
+    """
+    u, rounds = scores(0, 5, 2, 7, grid=Fraction(1, 2)), 40_000
+
+    def product_of(epsilon: str) -> NDArray[np.float64]:
+        law = Exponential(epsilon, monotone).probabilities(u)
+        return np.multiply.outer(np.multiply.outer(law, law), law).ravel()
+
+    mechanism, noise = Exponential(3, monotone, 3), Stocked()
+    drawn = np.array([mechanism.sample(u, ONE, noise) for _ in range(rounds)])
+    seen = count(drawn @ [16, 4, 1], 0, 63)
+    assert misfit(seen, product_of("3"), rounds) > FALSE_ALARM
+    for wrong in ("2.85", "3.15"):
+        assert unlike(seen, product_of("3"), product_of(wrong), rounds) > FALSE_ALARM
+        assert unlike(seen, product_of(wrong), product_of("3"), rounds) < FALSE_ALARM
+
+
+def test_several_draws_among_a_million_are_made_in_one_pass() -> None:
+    """1,000 choices: one candidate against 2^20 that are 28 below, exp(-14) each; a misfit of six standard errors."""
+    u = np.full(2**20, -28, dtype=np.int64)
+    u[7] = 0
+    p, draws = 1 / (1 + exp(-14) * (2**20 - 1)), 1000
+    hits = (Exponential(1, draws=draws).sample(OnGrid(u), ONE, SYSTEM) == 7).sum()
+    assert abs(hits - draws * p) < 6 * (draws * p * (1 - p)) ** 0.5
+
+
+def test_the_bounds_of_several_draws_hold_for_all_of_them_together() -> None:
+    """1,000 draws: that one is further off than the bound has probability beta, exactly at the worst scores."""
+    one, many = Exponential("0.7"), Exponential("0.7", draws=1000)
+    bound = many.error_bound(0.1, candidates=50, sensitivity=2)
+    assert (
+        one.error_bound(0.1, candidates=50, sensitivity=2) < bound < many.book_bound(0.1, candidates=50, sensitivity=2)
+    )
+    assert many.book_bound(0.1, candidates=50) == one.book_bound(0.0001, candidates=50)
+    u = OnGrid(np.array([0] + [-round(bound * 4096)] * 49), Fraction(1, 4096))
+    assert 1 - many.probabilities(u, 2)[0] ** 1000 == pytest.approx(0.1, rel=1e-3)
 
 
 def test_noisy_max_adds_the_noise_to_each_score_and_tells_the_index() -> None:

@@ -63,7 +63,7 @@ class Laplace:
 
     def error_bound(self, beta: float, *, coordinates: int = 1, sensitivity: Number = 1, grid: Number = 1) -> float:
         """The least e such that all errors are at most e with probability 1 - beta: the quantile of the maximum."""
-        tail, b = _each(beta, coordinates), float(self.scale(sensitivity, grid))
+        tail, b = each(beta, coordinates), float(self.scale(sensitivity, grid))
         # P[|Z| > m] = 2 q^(m+1)/(1+q) <= tail
         units = max(0, ceil(b * (log(2) - log1p(exp(-1 / b)) - log(tail))) - 1)
         return units * float(positive(grid, "the grid"))
@@ -126,7 +126,7 @@ class Gaussian:
 
     def error_bound(self, beta: float, *, coordinates: int = 1, sensitivity: Number = 1, grid: Number = 1) -> float:
         """An e such that all errors are at most e with probability 1 - beta; the least one where sigma < 4096 units."""
-        tail, sigma = _each(beta, coordinates), sqrt(self.variance(sensitivity, grid))
+        tail, sigma = each(beta, coordinates), sqrt(self.variance(sensitivity, grid))
         if sigma < _SUMMED:
             z = np.arange(ceil(40 * sigma) + 2)
             beyond = 2 * np.cumsum(self.probabilities(z, sensitivity, grid)[::-1])[::-1]  # P[|Z| >= z], z > 0
@@ -154,8 +154,8 @@ def laplace_above(z: NDArray[Any], scale: float) -> NDArray[np.float64]:
     return np.asarray(above / (1 + q))
 
 
-def _each(beta: float, coordinates: int) -> float:
-    # k independent coordinates all hold with probability (1 - t)^k = 1 - beta
+def each(beta: float, coordinates: int) -> float:
+    """The chance of failure that each of k independent parts may have: (1 - t)^k = 1 - beta."""
     return -expm1(log1p(-chance(beta)) / coordinates)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from fractions import Fraction
-from itertools import accumulate
-from typing import Protocol
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +44,8 @@ class Noise(Protocol):
         """P[z] proportional to exp(-z^2/(2 variance)) on the integers; `variance` is the parameter sigma^2."""
         ...
 
-    def weighted(self, exponents: NDArray[np.int64], rate: Fraction) -> int:
-        """The index i with probability proportional to exp(-rate e_i), for e_i >= 0 of which the least is 0."""
+    def weighted(self, exponents: NDArray[np.int64], rate: Fraction, size: int) -> NDArray[np.int64]:
+        """Indices, each i with probability proportional to exp(-rate e_i), for e_i >= 0 of which the least is 0."""
         ...
 
 
@@ -100,7 +99,8 @@ class SystemNoise:
         drawn = np.empty(exponents.shape, np.bool_)
         for start in range(0, len(exponents), _PIECE):
             piece = slice(start, start + _PIECE)
-            drawn[piece] = _coins(exponents[piece], rate)
+            words = _ENTROPY.words(len(exponents[piece])) >> np.uint64(11)  # below 2^53 they are exact as floats
+            drawn[piece] = _beneath(words, 53, exponents[piece], rate)
         return drawn
 
     def geometric(self, scale: Fraction, size: int) -> NDArray[np.int64]:
@@ -115,54 +115,57 @@ class SystemNoise:
         variance = checked_variance(variance)
         return tables(Law(2, variance.denominator, 2 * variance.numerator, True)).draw(_checked_size(size), _ENTROPY)
 
-    def weighted(self, exponents: NDArray[np.int64], rate: Fraction) -> int:
-        exponents, rate = _checked_exponents(exponents), checked_rate(rate)
+    def weighted(self, exponents: NDArray[np.int64], rate: Fraction, size: int) -> NDArray[np.int64]:
+        exponents, rate, size = _checked_exponents(exponents), checked_rate(rate), _checked_size(size)
         if not len(exponents) or exponents.min():
             raise InvalidParameter("the least exponent of a weighted choice must be 0. Nothing was drawn.")
         # Index i owns ceil(2^bits exp(-x_i)) points of a line, or one or two more; a point is kept if it lies below
         # 2^bits exp(-x_i): rejection from an envelope. The tops are made twice rather than kept.
-        bits = min(40, 62 - len(exponents).bit_length())
-        starts = range(0, len(exponents), _PIECE)
-        ends = list(accumulate(int(_tops(exponents[i : i + _PIECE], rate, bits).sum()) for i in starts))
-        while True:
-            point = _uniform(ends[-1])
-            n = bisect_right(ends, point)
-            tops = np.cumsum(_tops(exponents[starts[n] : starts[n] + _PIECE], rate, bits))
-            point -= ends[n - 1] if n else 0
-            m = int(np.searchsorted(tops, point, side="right"))
-            level = point - (int(tops[m - 1]) if m else 0)
-            chosen = starts[n] + m
-            if falls_below(level, 1 << bits, int(exponents[chosen]) * rate.numerator, rate.denominator, _ENTROPY):
-                return chosen
+        bits = min(40, 61 - len(exponents).bit_length())  # so that the line is shorter than 2^62
+        pieces = [exponents[i : i + _PIECE] for i in range(0, len(exponents), _PIECE)]
+        ends = np.cumsum([_tops(piece, rate, bits).sum() for piece in pieces])
+        chosen, missing = np.empty(size, np.int64), np.arange(size)
+        while len(missing):
+            points = self.uniform(int(ends[-1]), len(missing))
+            order = np.argsort(points)  # each piece once, for all points that fall into it
+            kept = np.empty(len(missing), np.bool_)
+            for n, (first, last) in enumerate(pairwise([0, *np.searchsorted(points[order], ends)])):
+                if first < last:
+                    mine = order[first:last]
+                    tops = np.cumsum(_tops(pieces[n], rate, bits))
+                    points[mine] -= ends[n] - tops[-1]
+                    m = np.searchsorted(tops, points[mine], side="right")
+                    level = points[mine] - np.where(m > 0, tops[m - 1], 0)
+                    chosen[missing[mine]] = n * _PIECE + m
+                    kept[mine] = _beneath(level, bits, pieces[n][m], rate)
+            missing = missing[~kept]
+        return chosen
 
 
 SYSTEM = SystemNoise()
 
 
-def _coins(exponents: NDArray[np.int64], rate: Fraction) -> NDArray[np.bool_]:
-    words = _ENTROPY.words(len(exponents)) >> np.uint64(11)  # whole numbers below 2^53 are exact as floats
-    if len(exponents) <= _SHORT:
-        drawn, unsure = np.empty(len(exponents), np.bool_), np.arange(len(exponents))
+def _beneath(
+    levels: NDArray[np.integer[Any]], bits: int, exponents: NDArray[np.int64], rate: Fraction
+) -> NDArray[np.bool_]:
+    """Whether level + U < 2^bits exp(-rate e), each with its own U, uniform on [0, 1); levels up to 2^53."""
+    if len(levels) <= _SHORT:
+        drawn, unsure = np.empty(len(levels), np.bool_), np.arange(len(levels))
     else:
-        y = words.astype(np.float64)
-        target = 2.0**53 * exp_floats(float(rate) * exponents.astype(np.float64))
+        y = levels.astype(np.float64)
+        target = 2.0**bits * exp_floats(float(rate) * exponents.astype(np.float64))
         drawn = y + 1 <= target * (1 - MARGIN)
         unsure = np.flatnonzero(~drawn & (y < target * (1 + MARGIN)))
     for i in unsure:
-        drawn[i] = falls_below(int(words[i]), 1 << 53, int(exponents[i]) * rate.numerator, rate.denominator, _ENTROPY)
+        drawn[i] = falls_below(
+            int(levels[i]), 1 << bits, int(exponents[i]) * rate.numerator, rate.denominator, _ENTROPY
+        )
     return drawn
 
 
 def _tops(exponents: NDArray[np.int64], rate: Fraction, bits: int) -> NDArray[np.int64]:
     x = float(rate) * exponents.astype(np.float64)
     return np.ceil(exp_floats(x) * (2.0**bits * (1 + MARGIN))).astype(np.int64)
-
-
-def _uniform(below: int) -> int:
-    width = (below - 1).bit_length()
-    while (drawn := _ENTROPY.bits(width)) >= below:
-        pass
-    return drawn
 
 
 def checked_scale(scale: Fraction) -> Fraction:

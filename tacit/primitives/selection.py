@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.domain.grid import Norm, OnGrid
 from tacit.errors import InvalidParameter, quoted
-from tacit.primitives.additive import laplace_above, laplace_mass
+from tacit.primitives.additive import each, laplace_above, laplace_mass
 from tacit.primitives.mechanism import chance, per_unit, positive, printed
 from tacit.primitives.noise import Noise, checked_rate, checked_scale
 from tacit.privacy.budget import Loss
@@ -23,6 +23,7 @@ from tacit.rational import Number, whole
 
 _DEEPEST = 2**62  # units below the best at which all scores count alike
 _MOST_CANDIDATES = 2**40
+_MOST_DRAWS = 10**9
 _MOST_TERMS = 2 * 10**7  # of an exact law
 
 
@@ -32,6 +33,7 @@ class Exponential:
 
     Privacy: eps-DP (Thm 3.10) and, since its log-ratios span at most eps, eps^2/8-zCDP (Cesar & Rogers 2021).
     With `monotone` the 2 is dropped, and both hold for scores that one person all moves in one direction.
+    With `draws` it makes so many independent choices from the same scores, and costs as much as all of them (Thm 3.16).
     Accuracy: Thm 3.11 and Cor. 3.12, `book_bound`; exactly in the worst case, `error_bound`.
 
     >>> Exponential(1).probabilities(OnGrid(np.array([0, 1, 2]))).round(6).tolist()
@@ -47,43 +49,49 @@ class Exponential:
 
     epsilon: Fraction
     monotone: bool = False
+    draws: int = 1
     norm: ClassVar[Norm] = Norm.LINF
 
-    def __init__(self, epsilon: Number, monotone: bool = False) -> None:
+    def __init__(self, epsilon: Number, monotone: bool = False, draws: int = 1) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "monotone", _truth(monotone))
+        object.__setattr__(self, "draws", whole(draws, "the number of draws", 1, _MOST_DRAWS))
 
     def loss(self) -> Loss:
-        return Loss.bounded_range(self.epsilon)
+        return Loss.bounded_range(self.epsilon) * self.draws
 
     def check(self, sensitivity: Fraction, grid: Fraction) -> None:
         checked_rate(self.rate(sensitivity, grid))
 
-    def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> int:
-        """The index of the chosen candidate."""
-        return int(noise.weighted(below_best(answer.units), self.rate(sensitivity, answer.grid)))
+    def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> int | NDArray[np.int64]:
+        """The index of the chosen candidate, or one for each of several draws."""
+        chosen = noise.weighted(below_best(answer.units), self.rate(sensitivity, answer.grid), self.draws)
+        return chosen if self.draws > 1 else int(chosen[0])
 
     def rate(self, sensitivity: Number = 1, grid: Number = 1) -> Fraction:
         """By how much the exponent falls for each unit of the grid below the best."""
         return _rate(self.epsilon, self.monotone, sensitivity, grid)
 
     def probabilities(self, answer: OnGrid, sensitivity: Number = 1) -> NDArray[np.float64]:
-        """How likely each candidate is to be chosen."""
+        """How likely each candidate is to be chosen, in each draw."""
         weights = np.exp(-float(self.rate(sensitivity, answer.grid)) * below_best(answer.units))
         return np.asarray(weights / weights.sum())
 
     def error_bound(self, beta: float, *, candidates: int, optimal: int = 1, sensitivity: Number = 1) -> float:
-        """The least e such that, whatever the scores, the choice is more than e below the best with a chance <= beta.
+        """The least e such that, whatever the scores, a choice is more than e below the best with a chance <= beta.
 
-        At worst all others are just as far below: (m - k) exp(-rate e) against k.
+        At worst all others are just as far below: (m - k) exp(-rate e) against k, in each draw.
         """
-        beta, m, k = chance(beta), *_counted(candidates, optimal)
+        beta, m, k = each(beta, self.draws), *_counted(candidates, optimal)
         return max(0.0, log((m - k) / k * (1 - beta) / beta)) / float(self.rate(sensitivity)) if m > k else 0.0
 
     def book_bound(self, beta: float, *, candidates: int, optimal: int = 1, sensitivity: Number = 1) -> float:
-        """Thm 3.11: (2 Delta/eps)(ln(|R|/|R_OPT|) + ln(1/beta)); Cor. 3.12 where one candidate is the best."""
+        """Thm 3.11: (2 Delta/eps)(ln(|R|/|R_OPT|) + ln(1/beta)); Cor. 3.12 where one candidate is the best.
+
+        Of several draws, each has its part of beta.
+        """
         m, k = _counted(candidates, optimal)
-        return log(m / (k * chance(beta))) / float(self.rate(sensitivity))
+        return log(m * self.draws / (k * chance(beta))) / float(self.rate(sensitivity))
 
     __repr__ = printed
 

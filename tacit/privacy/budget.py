@@ -46,6 +46,11 @@ class Loss:
         """rho-zCDP and no pure bound."""
         return cls(None, rho)
 
+    def __mul__(self, times: int) -> Loss:
+        """The loss of so many such steps: the sum, in both currencies (Thm 3.16; Bun & Steinke 2016, Lemma 2.3)."""
+        k = whole(times, "the number of steps", 1, 10**9)
+        return Loss(*(bound if bound is None else k * bound for bound in (self.epsilon, self.rho)))
+
     def __str__(self) -> str:
         bounds = {"epsilon": self.epsilon, "rho": self.rho}
         return ", ".join(f"{name}={shown(bound)}" for name, bound in bounds.items() if bound is not None)
