@@ -10,6 +10,7 @@
     ├── Refused               a sound request that may not be served
     │   ├── BudgetExceeded    it costs more than is left
     │   ├── NoSuchGuarantee   it has no bound in the currency of the budget
+    │   ├── NoSynopsis        no hypothesis is left, or none that fits was found; what was charged stays charged
     │   └── Halted            the session has given its last answer
     └── Unavailable           the machine under us failed; we stop rather than guess
         ├── LedgerUnavailable missing, locked, read-only, full, or its disk did not answer
@@ -59,6 +60,10 @@ class BudgetExceeded(Refused):
 
 class NoSuchGuarantee(Refused):
     """The mechanism has no bound in the currency of the budget."""
+
+
+class NoSynopsis(Refused):
+    """No hypothesis is left, or none that fits was found: the failure symbol; what was charged stays charged."""
 
 
 class Halted(Refused):

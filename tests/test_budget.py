@@ -263,3 +263,12 @@ def test_an_eighth_is_sharp_and_a_ninth_is_false() -> None:
     worst = renyi(half, [1 / (1 + above), above / (1 + above)], "1.001")
     assert Loss.bounded_range(Fraction(9)).rho == 9  # which every order is below, and less than 9^2/8
     assert 1.001 * float(epsilon) ** 2 / 9 < worst <= 1.001 * float(Loss.bounded_range(epsilon).rho or 0)
+
+
+@pytest.mark.parametrize("amount", ["1e-9", "0.01497305767", "1/3", "2", "7.9999", "8", "20"])
+def test_a_budget_in_rho_pays_for_its_step_of_bounded_range_and_not_for_a_larger_one(amount: str) -> None:
+    budget = Budget(Fraction(amount), Currency.RHO)
+    epsilon = budget.bounded_range
+    assert budget.price(Loss.bounded_range(epsilon)) <= budget.amount
+    assert budget.price(Loss.bounded_range(epsilon * (1 + Fraction(1, 10**12)))) > budget.amount
+    assert Budget(Fraction(3), Currency.EPSILON).bounded_range == 3

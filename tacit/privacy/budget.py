@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from tacit.errors import InvalidBudget, NoSuchGuarantee, quoted
 from tacit.privacy.conversion import pure_epsilon_of, rho_of, rho_of_pure
-from tacit.rational import Number, exact, shown, whole
+from tacit.rational import Number, exact, shown, sqrt_down, whole
 
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**9), Fraction(1000)
 LEAST_DELTA = Fraction(1, 10**100)
@@ -88,6 +88,13 @@ class Budget:
     def epsilon(self) -> Fraction:
         """The largest epsilon of one eps-DP step that this pays for (in rho: eps tanh(eps/2) <= rho)."""
         return self.amount if self.currency is Currency.EPSILON else pure_epsilon_of(self.amount)
+
+    @property
+    def bounded_range(self) -> Fraction:
+        """The largest epsilon of one step of bounded range (an exponential mechanism) that this pays for."""
+        if self.currency is Currency.EPSILON or self.amount >= 8:
+            return self.amount
+        return sqrt_down(8 * self.amount)
 
     @property
     def rho(self) -> Fraction:
