@@ -1,0 +1,35 @@
+"""How many people there are: public, or bought (Section 4.1 takes it for granted; E20)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from tacit.curator.kernel import Curator
+from tacit.domain.query import Counting
+from tacit.errors import InvalidParameter
+from tacit.primitives.additive import Gaussian, Laplace
+from tacit.privacy.budget import Budget, Currency
+from tacit.rational import Number, exact, shown
+
+SHARE = Fraction(1, 50)  # of a budget, for the number of people where it is not public
+
+
+def counted(curator: Curator, budget: Budget, total: Number | None) -> tuple[float, Budget]:
+    """The number of people, and the budget that is left for the rest.
+
+    `total` is a public number: of the table under replace-one neighbours, or known from elsewhere. Without one a
+    fiftieth of the budget buys a noisy count; a scale that depends on a private n would tell it (E20).
+    """
+    if total is not None:
+        people = exact(total, "the number of people")
+        if people <= 0:
+            raise InvalidParameter(f"the number of people must be positive, not {shown(people)}. Nothing was spent.")
+        return float(people), budget
+    part = budget * SHARE
+    count = curator.release(noise(part), Counting.where(curator.schema))
+    return max(float(count.item()), 1.0), budget * (1 - SHARE)
+
+
+def noise(budget: Budget) -> Laplace | Gaussian:
+    """The additive noise that one release under all of this budget has."""
+    return Laplace(budget.epsilon) if budget.currency is Currency.EPSILON else Gaussian(budget.rho)
