@@ -258,12 +258,32 @@ def test_an_interrupt_after_the_charge_waits_for_the_answer(
     assert cli.run(["ask", "out", "sex = 'F'", "-q"]) == 0
 
 
+def test_rows_that_cannot_be_made_do_not_cost_the_release(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(fault: BaseException) -> None:
+        monkeypatch.setattr("tacit.domain.synopsis.Rows.write_csv", lambda *_: (_ for _ in ()).throw(fault))
+
+    words = ["release", "people.toml", "-w", "sex", "-e", "0.1", "--rows", "5", "-o"]
+    for out, fault, code, why in (
+        ("a", OSError(28, "No space left on device"), cli.UNAVAILABLE, "no space left on device"),
+        ("b", MemoryError(), cli.UNAVAILABLE, "not enough memory"),
+        ("c", KeyboardInterrupt(), cli.INTERRUPTED, "interrupted"),
+    ):
+        fails(fault)
+        assert cli.run([*words, out]) == code
+        err = capsys.readouterr().err
+        assert why in err
+        assert f"The release is in {out}, paid for and whole" in err
+        assert cli.run(["ask", out, "sex = 'F'", "-q"]) == 0
+
+
 def test_a_second_interrupt_gives_up_and_says_what_was_charged(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupting(monkeypatch, times=2)
     assert cli.run(["release", "people.toml", "-w", "sex", "-e", "1", "-o", "out"]) == cli.INTERRUPTED
-    assert "0.0149730577 was charged while this ran, and stays charged" in capsys.readouterr().err
+    assert "0.01497305767 was charged while this ran, and stays charged" in capsys.readouterr().err
     assert spent(here) > 0
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -353,12 +373,54 @@ def test_a_reader_that_leaves_is_no_fault(here: Path) -> None:
         check=False,
     )
     os.close(write)
-    assert b"Traceback" not in run.stderr
-    assert b"fault" not in run.stderr
+    assert (run.returncode, run.stderr) == (cli.LEFT, b"")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=["people", "machines"])
+def test_a_result_that_cannot_be_shown_is_said_and_kept(here: Path, more: list[str]) -> None:
+    words = ["release", "people.toml", "-w", "sex", "-e", "1", "-o", "out", *more]
+    with open("/dev/full", "wb") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "tacit.service.cli", *words],
+            env=ENVIRONMENT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert run.returncode == cli.UNAVAILABLE
+    assert run.stderr == (
+        b"tacit: standard output cannot be written: no space left on device. What was done before stays done.\n"
+    )
+    assert cli.run(["ask", "out", "sex = 'F'", "-q"]) == 0
+
+
+def test_nobody_need_listen_to_standard_error(here: Path) -> None:
+    words = ["release", "people.toml", "-w", "sex", "-e", "1", "-o", "out", "-q"]
+    run = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-m", "tacit.service.cli", *words],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (0, b"out\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_before_the_charge_costs_nothing_and_leaves_nothing(here: Path, number: signal.Signals) -> None:
+    before = files(here)
+    code = (
+        "import signal, sys; from tacit.engines.table import Table; from tacit.service import cli\n"
+        f"Table.read = lambda *_: signal.raise_signal({number:d})\n"
+        "sys.argv[1:] = 'release people.toml -w sex -e 1 -o out'.split(); cli.main()"
+    )
+    run = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, check=False)
+    assert (run.returncode, run.stderr) == (cli.INTERRUPTED, b"tacit: interrupted. Nothing was spent.\n")
+    assert files(here) == before
 
 
 def test_two_at_once_share_one_ledger(here: Path) -> None:
-    words = [sys.executable, "-m", "tacit.service.cli", "release", "people.toml", "-w", "sex", "-e", "2.5"]
+    words = [sys.executable, "-m", "tacit.service.cli", "release", "people.toml", "-w", "sex", "-e", "3.5"]
     both = [subprocess.Popen([*words, "-o", f"out{i}"], env=ENVIRONMENT, stderr=subprocess.PIPE) for i in range(2)]
     assert sorted(run.wait(60) for run in both) == [0, cli.REFUSED]
     for run in both:
@@ -403,6 +465,32 @@ def test_a_long_reading_says_how_far_it_is_and_keeps_a_private_number_to_itself(
     with show.Reading(Screen(), public=True) as progress:
         progress(1_000_000, None)
     assert capsys.readouterr().err == "reading the table (4 s, 1,000,000 rows, 250,000 rows/s)\n"
+
+
+def test_a_long_wait_is_explained(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from tacit.service import show
+
+    monkeypatch.setattr(show, "PATIENCE", 0.02)
+    with show.Waiting(Screen(), "drawing the noise"):
+        time.sleep(0.5)
+    assert capsys.readouterr().err == "drawing the noise ...\n"
+    with show.Waiting(Screen(quiet=True), "drawing the noise"):
+        time.sleep(0.1)
+    monkeypatch.setattr(show, "PATIENCE", 60)
+    with show.Waiting(Screen(), "drawing the noise"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_a_ledger_can_be_shown_where_nothing_can_be_written(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["release", "people.toml", "-w", "sex", "-e", "1", "-o", "out", "-q"]) == 0
+    before = files(here)
+    (here / "people.ledger").chmod(0o400)
+    (here / "people.ledger-head").chmod(0o400)
+    capsys.readouterr()
+    assert cli.run(["ledger", "show", "people.toml"]) == 0
+    assert "epsilon 1 of 4" in capsys.readouterr().out
+    assert files(here) == before
 
 
 def test_the_deferral_of_interrupts_is_given_back() -> None:

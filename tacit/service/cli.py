@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
 from tacit.errors import InvalidInput, Refused, TacitError, Unavailable
 from tacit.service.show import Screen, count
 
-WRONG, REFUSED, UNAVAILABLE, UNEXPECTED, INTERRUPTED = 2, 3, 4, 70, 130
+WRONG, REFUSED, UNAVAILABLE, UNEXPECTED, INTERRUPTED, LEFT = 2, 3, 4, 70, 130, 141
 
 # constant, for what failed unexpectedly may hold a value of the data
 UNEXPECTED_TEXT = (
@@ -24,12 +25,12 @@ UNEXPECTED_TEXT = (
 
 app = typer.Typer(
     name="tacit",
-    no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-ledger = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+ledger = typer.Typer(rich_markup_mode=None)
 app.add_typer(ledger, name="ledger")
 
 Machine = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, nothing else.")]
@@ -41,6 +42,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace an earlier one in 
 
 @app.callback(invoke_without_command=True)
 def top(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
     """Answer very many questions about a confidential table while provably protecting every person in it.
@@ -54,13 +56,20 @@ def top(
       tacit ledger show people.toml          who spent what, and what is left
 
     Exit codes: 0 done, 2 the request is wrong, 3 the budget does not allow it, 4 data, ledger or noise failed,
-    70 a fault of tacit itself, 130 interrupted.
+    70 a fault of tacit itself, 130 interrupted, 141 the reader of the output has left.
     """
     if version:
         from tacit import __version__
 
         print(f"tacit {__version__}")
         raise typer.Exit
+    _named(context)
+
+
+def _named(context: typer.Context) -> None:
+    """Refuses a group without a command, and shows which there are."""
+    if context.invoked_subcommand is None:
+        raise typer.Exit(Screen().fail("Usage", "name a command.", WRONG, context.get_help()))
 
 
 @app.command()
@@ -123,7 +132,7 @@ def release(
     Examples:
       tacit release people.toml -w marginals:2 --epsilon 1 --plan
       tacit release people.toml -w marginals:2 --epsilon 1 --out released
-      tacit release people.toml -w "sex*age,income" -e 0.5 -o ages --purpose census
+      tacit release people.toml -w "sex*age,income" -e 0.5 -o ages --by Ana
       tacit release people.toml -w marginals:2 -e 2 -o rows --rows 50000 --seed 1
     """
     from tacit.service.releasing import Wanted, carry_out
@@ -170,8 +179,8 @@ def ask(
     screen.give({"folder": os.fspath(folder), "confidence": confidence, "answers": said})
 
 
-@ledger.callback()
-def book() -> None:
+@ledger.callback(invoke_without_command=True)
+def book(context: typer.Context) -> None:
     """Create a ledger once; see what was spent.
 
     \b
@@ -180,6 +189,7 @@ def book() -> None:
       tacit ledger show people.toml
       tacit ledger people.toml            the same as show
     """
+    _named(context)
 
 
 @ledger.command("create")
@@ -207,7 +217,7 @@ def show(contract: Signed, json: Machine = False, quiet: Quiet = False) -> None:
     \b
     Examples:
       tacit ledger show people.toml
-      tacit ledger people.toml --json
+      tacit ledger show people.toml --json
     """
     from tacit.service.ledgers import show_ledger
 
@@ -229,48 +239,63 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter is no reason to fail
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # under nohup a hang-up stays unheard
+            signal.signal(number, signal.default_int_handler)  # as Ctrl-C: it tidies up, and says what was spent
     if os.environ.get("TACIT_DEBUG") != "1":
         warnings.simplefilter("ignore")  # a warning of a library may quote what it was given
-    code = run(sys.argv[1:])
     try:
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever read us has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(code)
+        code = run(sys.argv[1:])
+    except BrokenPipeError:  # whoever read us has gone; there is nobody to tell
+        code = LEFT
+    _emptied(sys.stderr)
+    sys.exit(code if _emptied(sys.stdout) else code or UNAVAILABLE)
+
+
+def _emptied(stream: TextIO | None) -> bool:
+    """Whether all that was written has gone out; what cannot is dropped, or Python would complain of it at the exit."""
+    if stream is None:
+        return True
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return False
+    return True
 
 
 def run(arguments: Sequence[str]) -> int:
     """Runs one command and returns its exit code; but for TACIT_DEBUG=1 no exception leaves it."""
     screen = Screen("--json" in arguments)
+    command = typer.main.get_command(app)
     try:
-        done = typer.main.get_command(app).main(_spelt(arguments), prog_name="tacit", standalone_mode=False)
-        return done if isinstance(done, int) else 0
+        with command.make_context("tacit", _spelt(arguments)) as context:
+            command.invoke(context)
+    except typer.Exit as done:
+        return done.exit_code
     except BrokenPipeError:
         raise
-    except (KeyboardInterrupt, typer.Abort) as error:
-        said = error if isinstance(error, KeyboardInterrupt) else error.__cause__ or error
-        return screen.fail("Interrupted", str(said) or "interrupted.", INTERRUPTED)
+    except KeyboardInterrupt as error:
+        return screen.fail("Interrupted", str(error) or "interrupted. Nothing was spent.", INTERRUPTED)
     except TacitError as error:
         return screen.fail(type(error).__name__, str(error), _code(error))
     except Exception as error:
         if usage := getattr(error, "format_message", None):  # of typer, whichever library it stands on
-            context = getattr(error, "ctx", None)
-            text = usage()
-            if type(error).__name__ == "NoArgsIsHelpError":
-                return screen.fail("Usage", "name a command.", WRONG, text)
-            command = context.command_path if context else "tacit"
-            return screen.fail("Usage", f"{text} See: {command} --help", WRONG)
+            there = getattr(error, "ctx", None)
+            where = there.command_path if there else "tacit"
+            return screen.fail("Usage", f"{usage()} See: {where} --help", WRONG)
         if os.environ.get("TACIT_DEBUG") == "1":
             screen.warn("TACIT_DEBUG=1: what follows may hold values of the data")
             raise
-    return screen.fail("Unexpected", UNEXPECTED_TEXT, UNEXPECTED)
+        return screen.fail("Unexpected", UNEXPECTED_TEXT, UNEXPECTED)
+    return 0
 
 
 def _spelt(arguments: Sequence[str]) -> list[str]:
     """`tacit ledger people.toml` means show."""
     said = list(arguments)
-    bare = said[:1] == ["ledger"] and not {"create", "show", "-h", "--help"}.intersection(said)
-    if bare and any(word.endswith(".toml") or os.path.isfile(word) for word in said[1:]):
+    word = next((word for word in said[1:] if not word.startswith("-")), "")
+    if said[:1] == ["ledger"] and (word.endswith(".toml") or os.path.isfile(word)):
         said.insert(1, "show")
     return said
 

@@ -19,6 +19,7 @@ from tacit.service.account import Account
 from tacit.service.keep import Shelf, reason
 from tacit.service.located import printable
 from tacit.service.people import People
+from tacit.service.releasing import keep_release
 from tacit.service.show import Screen, count
 
 EPSILON, DELTA = "1", "1e-9"
@@ -59,17 +60,14 @@ def demonstrate(folder: Path | None, force: bool, screen: Screen) -> None:
     began = time.monotonic()
     folder = _cleared(folder, force) if folder is not None else _unused()
     data, contract = town.found(folder)
-    people = People.open(contract, by="demo")
-    people.create_ledger().close()
-    planned = people.plan(marginals(people.schema, 2), epsilon=EPSILON, delta=DELTA)
-    with Shelf(folder / "released", needs=planned.bytes) as shelf:
-        released = planned.run(purpose="demonstration")
-        shelf.keep(released.save)
+    with People.open(contract, by="demo") as people:
+        people.create_ledger().close()
+        planned = people.plan(marginals(people.schema, 2), epsilon=EPSILON, delta=DELTA)
+        with Shelf(folder / "released", needs=planned.bytes) as shelf:
+            released = keep_release(planned, shelf, "demonstration", screen)
+        account = Account.of(people.contract, people.ledger)
     truths = town.residents()
-    rows = []
-    for asked, truth in ASKED:
-        rows.append((asked, released.ask(asked), int(truth(truths).sum())))
-    account = Account.of(people.contract, people.ledger)
+    rows = [(asked, released.ask(asked), int(truth(truths).sum())) for asked, truth in ASKED]
     seconds = time.monotonic() - began
 
     screen.bare(printable(folder))

@@ -18,27 +18,22 @@ from tacit.service.show import Screen
 def create_ledger(path: Path, by: str, screen: Screen) -> None:
     """`tacit ledger create`."""
     people = People.open(path, by=by)
-    with people.create_ledger():
-        pass
     contract = people.contract
+    with people.create_ledger() as ledger:
+        account = Account.of(contract, ledger)
     screen.bare(printable(contract.ledger))
     screen.say(f"Made {printable(contract.ledger)} for {contract.name}.")
     screen.facts([("budget", str(contract.budget)), ("neighbours", contract.neighbors.value)])
     screen.say("Keep it with the table, and back it up: a table without its ledger can release nothing more.")
-    screen.give(
-        {
-            "ledger": os.fspath(contract.ledger),
-            "contract": os.fspath(path),
-            **Account.of(people.contract, people.ledger).describe(),
-        }
-    )
+    screen.give({"ledger": os.fspath(contract.ledger), "contract": os.fspath(path), **account.describe()})
 
 
 def show_ledger(path: Path, screen: Screen) -> None:
     """`tacit ledger show`."""
     people = People.open(path)
-    account = Account.of(people.contract, people.ledger)
-    entries = list(people.ledger.entries())
+    with people.history() as ledger:
+        account = Account.of(people.contract, ledger)
+        entries = list(ledger.entries())
     blocks = [entry for entry in entries if entry.block is None]
     screen.bare(shown(account.left))
     screen.say(f"{printable(people.contract.ledger)}: what was spent on {people.contract.name}")

@@ -56,6 +56,20 @@ class People:
     @cached_property
     def ledger(self) -> SQLiteLedger:
         """What was spent on this table; never created in passing."""
+        self._must_have_ledger()
+        try:
+            ledger = SQLiteLedger.open(self.contract.ledger, subject=self.contract.subject, by=self._by)
+        except InvalidParameter:
+            self.history().close()  # says in what the contract differs
+            raise
+        return self._fitting(ledger)
+
+    def history(self) -> SQLiteLedger:
+        """The ledger to look at: it cannot be charged, and may lie where nothing can be written."""
+        self._must_have_ledger()
+        return self._fitting(SQLiteLedger.read(self.contract.ledger))
+
+    def _must_have_ledger(self) -> None:
         contract = self.contract
         if not os.path.lexists(contract.ledger):
             raise LedgerUnavailable(
@@ -63,18 +77,17 @@ class People:
                 f"make it once: tacit ledger create {printable(contract.path)}. If there was one, bring it back: a "
                 "fresh one would forget what was spent. Nothing was spent."
             )
-        try:
-            ledger = SQLiteLedger.open(contract.ledger, subject=contract.subject, by=self._by)
-        except InvalidParameter:
-            with SQLiteLedger.read(contract.ledger) as other:
-                differs = contract.unlike(other.subject)
-            if not differs:
-                raise
+
+    def _fitting(self, ledger: SQLiteLedger) -> SQLiteLedger:
+        """The ledger, if it was made for this contract."""
+        contract = self.contract
+        if differs := contract.unlike(ledger.subject):
+            ledger.close()
             raise InvalidSchema(
                 f"{printable(contract.path)} is not the contract for which {printable(contract.ledger)} was made: "
                 f"{differs} differ. Put the contract back as it was, or, for other people, name another ledger in it. "
                 "Over the same people two ledgers add up: see docs/contract.md. Nothing was spent."
-            ) from None
+            )
         if ledger.budget != contract.budget:
             ledger.close()
             raise InvalidBudget(
@@ -107,6 +120,17 @@ class People:
     def release(self, workload: Query, *, epsilon: Number, delta: Number | None = None, purpose: str = "") -> Release:
         """Charges, draws, and gives back what is free from then on."""
         return self.plan(workload, epsilon=epsilon, delta=delta).run(purpose=purpose)
+
+    def close(self) -> None:
+        """Lets go of the ledger, which is then one file that can be copied."""
+        if "ledger" in self.__dict__:
+            self.ledger.close()
+
+    def __enter__(self) -> People:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"People({self.contract})"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,17 +12,19 @@ from pathlib import Path
 from types import FrameType
 
 from tacit.domain.schema import Neighbors
-from tacit.errors import InvalidParameter
+from tacit.errors import InvalidParameter, Unavailable
 from tacit.rational import shown, whole
 from tacit.service.account import Account
-from tacit.service.keep import Shelf
+from tacit.service.keep import Shelf, reason
 from tacit.service.located import printable
 from tacit.service.people import People
 from tacit.service.plan import Plan
+from tacit.service.released import Release
 from tacit.service.request import workload
-from tacit.service.show import Reading, Screen
+from tacit.service.show import Reading, Screen, Waiting, aside
 
 MOST_ROWS = 10**8
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -44,51 +45,68 @@ class Wanted:
 
 def carry_out(wanted: Wanted, only_plan: bool, screen: Screen) -> None:
     """The whole command."""
-    people = People.open(wanted.contract, by=wanted.by)
-    plan = people.plan(workload(wanted.workload, people.schema), epsilon=wanted.epsilon, delta=wanted.delta)
-    for warning in plan.warnings:
-        screen.warn(warning)
-    if only_plan:
-        screen.bare(shown(plan.price))
-        screen.say(f"A plan for {people.contract.name}: nothing was read, and nothing was spent.")
-        screen.facts(plan.facts())
-        screen.give({"plan": plan.describe()})
-        return
-    if wanted.out is None:
-        raise InvalidParameter("--out is missing: the folder to write. Nothing was spent.")
-    if wanted.rows is not None:
-        whole(wanted.rows, "--rows", 1, MOST_ROWS)
-        whole(wanted.seed, "--seed", 0, 2**63)
-    with Shelf(wanted.out, replace=wanted.force, needs=plan.bytes) as shelf:
+    with People.open(wanted.contract, by=wanted.by) as people:
+        plan = people.plan(workload(wanted.workload, people.schema), epsilon=wanted.epsilon, delta=wanted.delta)
+        for warning in plan.warnings:
+            screen.warn(warning)
+        if only_plan:
+            screen.bare(shown(plan.price))
+            screen.say(f"A plan for {people.contract.name}: nothing was read, and nothing was spent.")
+            screen.facts(plan.facts())
+            screen.give({"plan": plan.describe()})
+            return
+        if wanted.out is None:
+            raise InvalidParameter("--out is missing: the folder to write. Nothing was spent.")
+        if wanted.rows is not None:
+            whole(wanted.rows, "--rows", 1, MOST_ROWS)
+            whole(wanted.seed, "--seed", 0, 2**63)
         plan.check()
-        _release(plan, wanted, shelf, screen)
-    account = Account.of(people.contract, people.ledger)
+        with Shelf(wanted.out, replace=wanted.force, needs=plan.bytes) as shelf:
+            released = keep_release(plan, shelf, wanted.purpose, screen)
+        account = Account.of(people.contract, people.ledger)
+    facts = [*plan.facts(), *account.facts()]
+    given = {"folder": os.fspath(wanted.out), "plan": plan.describe(), "ledger": account.describe()}
+    if wanted.rows is not None:
+        file = _sampled(released, wanted.rows, wanted.seed, wanted.out, screen)
+        facts.append(("synthetic rows", printable(file)))
+        given["synthetic"] = os.fspath(file)
     out = printable(wanted.out)
     screen.bare(out)
     screen.say(f'Released into {out}, and free to ask from now on: tacit ask {out} "..."')
-    screen.facts([*plan.facts(), *account.facts()])
-    screen.give({"folder": os.fspath(wanted.out), "plan": plan.describe(), "ledger": account.describe()})
+    screen.facts(facts)
+    screen.give(given)
 
 
-def _release(plan: Plan, wanted: Wanted, shelf: Shelf, screen: Screen) -> None:
+def keep_release(plan: Plan, shelf: Shelf, purpose: str, screen: Screen) -> Release:
+    """Reads, charges, draws and keeps; an interrupt says what it cost."""
     ledger = plan.people.ledger
     before = ledger.spent
     try:
         with Reading(screen, plan.people.contract.neighbors is Neighbors.REPLACE_ONE) as progress:
             plan.read(progress)
-        with finishing():
-            released = plan.run(purpose=wanted.purpose)
-
-            def write(folder: Path) -> None:
-                released.save(folder)
-                if wanted.rows is not None:
-                    released.sample(wanted.rows, seed=wanted.seed).write_csv(folder / "synthetic.csv")
-
-            shelf.keep(write)
+        with finishing(), Waiting(screen, "drawing the noise"):
+            released = plan.run(purpose=purpose)
+            shelf.keep(released.save)
+            return released
     except KeyboardInterrupt:
         gone = ledger.spent - before
         told = f"{shown(gone)} was charged while this ran, and stays charged" if gone else "Nothing was spent"
         raise KeyboardInterrupt(f"interrupted. {told}.") from None
+
+
+def _sampled(released: Release, rows: int, seed: int, folder: Path, screen: Screen) -> Path:
+    """Rows of people who do not exist, beside the release that is kept already: they can fail, and cost nothing."""
+    file = folder / "synthetic.csv"
+    kept = f"The release is in {printable(folder)}, paid for and whole"
+    try:
+        with Waiting(screen, f"making {rows:,} synthetic rows"):
+            released.sample(rows, seed=seed).write_csv(file)
+    except (OSError, MemoryError) as error:
+        why = reason(error) if isinstance(error, OSError) else "there is not enough memory for so many"
+        raise Unavailable(f"{printable(file)} could not be written: {why}. {kept}; only the rows are not.") from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted. {kept}; the synthetic rows were not made.") from None
+    return file
 
 
 @contextmanager
@@ -97,13 +115,18 @@ def finishing() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    before = {number: signal.getsignal(number) for number in INTERRUPTS}
+    heard = [number for number, does in before.items() if does is not signal.SIG_IGN]
 
     def put_off(number: int, frame: FrameType | None) -> None:
-        print("The charge is made; finishing takes a moment. Ctrl-C again gives it up.", file=sys.stderr)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for each in heard:
+            signal.signal(each, signal.default_int_handler)
+        aside("The charge is made; finishing takes a moment. Ctrl-C again gives it up.")
 
-    before = signal.signal(signal.SIGINT, put_off)
+    for number in heard:
+        signal.signal(number, put_off)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number in heard:
+            signal.signal(number, before[number])

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from tacit.errors import Unavailable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,34 +30,34 @@ class Screen:
     def note(self, text: str) -> None:
         """Something that helps and may be missed."""
         if not self.quiet:
-            print(plain(text), file=sys.stderr)
+            aside(plain(text))
 
     def warn(self, text: str) -> None:
         """Something that must not be missed."""
-        print(f"warning: {plain(text)}", file=sys.stderr)
+        aside(f"warning: {plain(text)}")
 
     def say(self, text: str = "") -> None:
         """A line of the result, for people."""
         if not (self.machine or self.quiet):
-            print(plain(text))
+            result(plain(text))
 
     def bare(self, text: str) -> None:
         """A line of the result that `--quiet` leaves."""
         if self.quiet and not self.machine:
-            print(plain(text))
+            result(plain(text))
 
-    def give(self, result: Mapping[str, Any]) -> None:
+    def give(self, whole: Mapping[str, Any]) -> None:
         """The whole result, for machines."""
         if self.machine:
-            print(json.dumps(result, indent=2, ensure_ascii=True))
+            result(json.dumps(whole, indent=2, ensure_ascii=True))
 
     def fail(self, kind: str, text: str, code: int, help_: str = "") -> int:
         """The end of a command that could not do what was asked."""
         if help_:
-            print(help_, end="\n\n", file=sys.stderr)
-        if self.machine:
-            print(json.dumps({"error": {"kind": kind, "message": text, "exit": code}}, indent=2))
-        print(f"tacit: {plain(text)}", file=sys.stderr)
+            aside(f"{help_}\n")
+        aside(f"tacit: {plain(text)}")
+        with suppress(BrokenPipeError, Unavailable):  # the code says it too
+            self.give({"error": {"kind": kind, "message": text, "exit": code}})
         return code
 
     def facts(self, facts: Sequence[tuple[str, str]]) -> None:
@@ -62,7 +66,7 @@ class Screen:
             return
         width = max(len(name) for name, _ in facts)
         for name, value in facts:
-            print(f"  {name:<{width}}  {plain(value)}")
+            result(f"  {name:<{width}}  {plain(value)}")
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0,)) -> None:
         """A table; the columns of `words` are text, the others numbers."""
@@ -77,7 +81,28 @@ class Screen:
             table.add_column(Text(header), justify="left" if at in words else "right", overflow="fold")
         for row in rows:
             table.add_row(*(Text(plain(cell)) for cell in row))
-        _console(sys.stdout).print(table)
+        console = _console(sys.stdout)
+        with console.capture() as drawn:  # rich would end the program where a reader has left
+            console.print(table)
+        result(drawn.get().rstrip("\n"))
+
+
+def result(text: str) -> None:
+    """A line on standard output, on its way before the next one is made."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        why = (error.strerror or "the system refused").lower()
+        raise Unavailable(f"standard output cannot be written: {why}. What was done before stays done.") from None
+
+
+def aside(text: str) -> None:
+    """A line on standard error, where there is one; that nobody reads it is no reason to stop."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(text, file=sys.stderr, flush=True)
 
 
 def _console(file: Any) -> Console:
@@ -105,11 +130,11 @@ class Reading:
         if self._silent or waited < PATIENCE:
             return
         speed = f"{done:,} rows, {done / waited:,.0f} rows/s" if self._public else ""
-        if not (sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"):
+        if not _drawable():
             if now - self._told >= (REMINDER if self._told > self._began else PATIENCE):
                 self._told = now
                 share = f", {done / total:.0%}" if total else ""
-                print(f"reading the table ({waited:.0f} s{share}{', ' if speed else ''}{speed})", file=sys.stderr)
+                aside(f"reading the table ({waited:.0f} s{share}{', ' if speed else ''}{speed})")
             return
         if self._drawn is None:
             self._drawn = _bar()
@@ -123,6 +148,43 @@ class Reading:
     def __exit__(self, *_: object) -> None:
         if self._drawn is not None:
             self._drawn.stop()
+
+
+class Waiting:
+    """That something is being done which cannot say how far it is, once it takes longer than two seconds."""
+
+    def __init__(self, screen: Screen, what: str) -> None:
+        self._what = what
+        self._silent = screen.quiet
+        self._drawn: Progress | None = None
+        self._timer = threading.Timer(PATIENCE, self._tell)
+        self._timer.daemon = True
+
+    def _tell(self) -> None:
+        if not _drawable():
+            aside(f"{self._what} ...")
+            return
+        drawn = _bar()
+        drawn.start()
+        drawn.add_task(self._what, total=None, speed="")
+        self._drawn = drawn
+
+    def __enter__(self) -> Waiting:
+        if not self._silent:
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        if not self._silent:
+            self._timer.join()
+        if self._drawn is not None:
+            self._drawn.stop()
+
+
+def _drawable() -> bool:
+    """Whether a line can be drawn over."""
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def _bar() -> Progress:
