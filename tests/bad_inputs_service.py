@@ -169,9 +169,9 @@ class Wrong:
     spoil: Callable[[Path], object] = lambda folder: None
 
 
-def release(workload: str = "marginals:2", epsilon: str = "1", *more: str) -> list[str]:
+def release(workload: str = "marginals:2", epsilon: str = "1", *more: str, out: str = "out") -> list[str]:
     """A release of the planted table, which would succeed as it stands."""
-    return ["release", "people.toml", "--workload", workload, "--epsilon", epsilon, "--out", "out", *more]
+    return ["release", "people.toml", "--workload", workload, "--epsilon", epsilon, "--out", out, *more]
 
 
 def other(old: str, new: str) -> Callable[[Path], object]:
@@ -231,9 +231,19 @@ def headless_ledger(folder: Path) -> None:
     (folder / "people.ledger-head").unlink()
 
 
+def pipe(folder: Path) -> None:
+    (folder / "people.csv").unlink()
+    os.mkfifo(folder / "people.csv")
+
+
 def broken_parquet(folder: Path) -> None:
     fresh("people.csv", "people.parquet")(folder)
     (folder / "people.parquet").write_bytes(b"PAR1" + b"zq_canary" * 100)
+
+
+def spreadsheet(folder: Path) -> None:
+    fresh("people.csv", "people.xlsx")(folder)
+    (folder / "people.csv").rename(folder / "people.xlsx")
 
 
 def spent_ledger(folder: Path) -> None:
@@ -265,12 +275,23 @@ COMMANDS = (
     Wrong("no such command", ["relese"], WRONG, ("relese", "release")),
     Wrong("no such option", release("sex", "1", "--epsilom", "2"), WRONG, ("--epsilom", "--epsilon")),
     Wrong("a seed for the noise", release("sex", "1", "--noise-seed", "1"), WRONG, ("--noise-seed",)),
+    *(
+        Wrong(f"{option} said again", release("sex", "1", option, "2"), WRONG, (option, "given twice", "Nothing was"))
+        for option in ("-e", "--epsilon", "-w", "-o")
+    ),
+    Wrong("an option without its value", release("sex", "1", "--delta"), WRONG, ("--delta", "Nothing was spent")),
+    Wrong("a word too many", ["release", "people.toml", "x", "-w", "sex", "-e", "1"], WRONG, ("(x)", "Nothing was")),
+    Wrong("a seed without rows", release("sex", "1", "--seed", "3"), WRONG, ("--rows", "the noise", "no seed")),
     Wrong("no contract", ["release", "-w", "sex", "-e", "1", "-o", "out"], WRONG, ("CONTRACT",)),
     Wrong("no workload", ["release", "people.toml", "-e", "1", "-o", "out"], WRONG, ("--workload",)),
     Wrong("no epsilon", ["release", "people.toml", "-w", "sex", "-o", "out"], WRONG, ("--epsilon",)),
     Wrong("no folder", ["release", "people.toml", "-w", "sex", "-e", "1"], WRONG, ("--out", "Nothing was spent")),
     Wrong("a contract that is not there", ["release", "x.toml", "-w", "sex", "-e", "1"], WRONG, ("no such file",)),
     Wrong("a contract that is a folder", ["release", ".", "-w", "sex", "-e", "1"], WRONG, ("is a folder",)),
+    Wrong("a contract without a name", ["release", "", "-w", "sex", "-e", "1"], WRONG, ("is a folder",)),
+    Wrong("the table as the contract", ["release", "people.csv", "-w", "sex", "-e", "1"], WRONG, ("by its name",)),
+    Wrong("the ledger as the contract", ["ledger", "people.ledger"], WRONG, ("not UTF-8",)),
+    Wrong("a ledger of no contract", ["ledger", "show"], WRONG, ("CONTRACT",)),
     *(
         Wrong(f"epsilon {said!r}", release("sex", said), WRONG, ("epsilon must", "Nothing was spent"))
         for said in ("0", "nan", "inf", "1e-12", "1e308", "1e-400", "true", "", "1,5", "0x10", "1001", "1/0")
@@ -289,6 +310,10 @@ COMMANDS = (
             ("marginals:4", "between 1 and 3"),
             ("marginals:two", "'marginals:two'", "marginals:K"),
             ("marginals:-1", "marginals:K"),
+            ("marginals 2", "marginals:K"),
+            ("marginal", "marginals:K"),
+            ("*", "names no column"),
+            ("age sex", "'age sex'"),
             ("ranges:income", "'ranges:income'", "for free"),
             ("conjunctions:2", "marginals:K"),
             ("agee", "'agee'", "age"),
@@ -315,10 +340,11 @@ COMMANDS = (
         ("not a folder that holds",),
         lambda folder: (folder / "out").symlink_to(folder),
     ),
-    Wrong("a folder under a file", release("sex", "1", "--out", "people.csv/out"), WRONG, ("cannot be written",)),
-    Wrong("a folder without a name", release("sex", "1", "--out", "/"), WRONG, ("Nothing was spent",)),
-    Wrong("a folder above", release("sex", "1", "--out", ".."), WRONG, ("Nothing was spent",)),
-    Wrong("a folder of 300 letters", release("sex", "1", "--out", "x" * 300), WRONG, ("name too long",)),
+    Wrong("a folder under a file", release(out="people.csv/out"), WRONG, ("cannot be written",)),
+    Wrong("a folder without a name", release(out="/"), WRONG, ("Nothing was spent",)),
+    Wrong("a folder of no letters", release(out=""), WRONG, ("Nothing was spent",)),
+    Wrong("a folder above", release(out=".."), WRONG, ("Nothing was spent",)),
+    Wrong("a folder of 300 letters", release(out="x" * 300), WRONG, ("name too long",)),
     Wrong(
         "more than the budget",
         release("sex", "5"),
@@ -339,6 +365,11 @@ COMMANDS = (
     Wrong("a table without a column", release(), WRONG, ("no column 'income'",), table(b"age,sex\n1,F\n")),
     Wrong("a column in another case", release(), WRONG, ("'Age'", "not the same"), table(b"Age,sex,income\n1,F,2\n")),
     Wrong("a column twice", release(), WRONG, ("more than once",), table(b"age,sex,income,age\n1,F,2,3\n")),
+    Wrong("columns between semicolons", release(), WRONG, ("no column 'age'",), table(b"age;sex;income\n1;F;2\n")),
+    Wrong("a table in UTF-16", release(), WRONG, ("UTF-8",), table("age,sex,income\n1,F,2\n".encode("utf-16"))),
+    Wrong("a pipe as the table", release(), WRONG, ("not a plain file",), pipe),
+    Wrong("a table elsewhere", release(), WRONG, ("No such file",), fresh("people.csv", "https://x/people.csv")),
+    Wrong("a table of another kind", release(), WRONG, (".parquet",), spreadsheet),
     Wrong("a broken Parquet file", release(), WRONG, ("Parquet",), broken_parquet),
     Wrong("no ledger", release(), UNAVAILABLE, ("tacit ledger create", "Nothing was spent"), no_ledger),
     Wrong("no ledger to show", ["ledger", "show", "people.toml"], UNAVAILABLE, ("tacit ledger create",), no_ledger),
@@ -353,12 +384,18 @@ COMMANDS = (
     Wrong("other neighbours", release(), WRONG, ("neighbours",), other('"add-remove"', '"replace-one"\npeople = 65')),
     Wrong("a larger budget", release(), WRONG, ("does not change",), other('epsilon = "4"', "epsilon = 40")),
     Wrong("a larger delta", release(), WRONG, ("does not change",), other('"1e-9"', '"1e-3"')),
+    Wrong("a folder as the ledger", release(), UNAVAILABLE, ("not a plain file",), other("people.ledger", ".")),
+    Wrong(
+        "a ledger made over a folder", ["ledger", "create", "people.toml"], UNAVAILABLE, (), other("people.ledger", ".")
+    ),
     Wrong("a ledger made twice", ["ledger", "create", "people.toml"], UNAVAILABLE, ("people.ledger",)),
     Wrong("ledgers that are not there", ["ledger", "craete", "people.toml"], WRONG, ("'craete'",)),
     Wrong("a release that is not there", ["ask", "r", "age > 1"], WRONG, ("'r'",)),
     Wrong("a folder that is no release", ["ask", ".", "age > 1"], WRONG, ("synopsis",)),
     Wrong("a damaged release", ["ask", "r", "age > 1"], WRONG, ("was changed after it was written",), damaged_release),
     Wrong("no predicate", ["ask", "r"], WRONG, ("PREDICATE",), released),
+    Wrong("a contract asked", ["ask", "people.toml", "age > 1"], WRONG, ("not a folder",)),
+    Wrong("the second predicate", ["ask", "r", "age > 1", "agee > 1"], WRONG, ("'agee'",), released),
     *(
         Wrong(f"predicate {said[:20]!r}", ["ask", "r", said], WRONG, ("Nothing was spent",), released)
         for said in (
@@ -373,12 +410,18 @@ COMMANDS = (
             "(" * 5000 + "age > 1" + ")" * 5000,
             "__import__('os')",
             "age > 1 -- ",
+            "-1 < age",
+            "age => 1",
+            "age == 1 && sex == 'F'",
+            "income > 100",
         )
     ),
     *(
         Wrong(f"confidence {said}", ["ask", "r", "age > 1", "--confidence", said], WRONG, ("confidence",), released)
-        for said in ("0", "1", "nan", "2", "-1", "high")
+        for said in ("0", "1", "nan", "2", "-1", "high", "95%", "95")
     ),
+    Wrong("a demo without a place", ["demo", "--folder", "/proc/town"], WRONG, ("cannot be made",)),
+    Wrong("a word after demo", ["demo", "town"], WRONG, ("(town)",)),
     Wrong("a demo where something is", ["demo", "--folder", "."], WRONG, ("exists",)),
     Wrong("a demo over something else", ["demo", "--folder", ".", "--force"], WRONG, ("more than a demo",)),
 )

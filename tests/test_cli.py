@@ -186,8 +186,37 @@ def test_a_delta_too_large_for_the_public_number_of_people_is_warned_of(
     (here / "people.toml").write_text(text)
     assert cli.run(["release", "people.toml", "-w", "sex", "-e", "1", "--plan", "--json"]) == 0
     out, err = capsys.readouterr()
-    assert err.startswith("warning: delta=0.1")
+    assert err.startswith("warning: delta=0.1 lets a mechanism publish about 6 of 65 records")
     assert len(json.loads(out)["plan"]["warnings"]) == 1
+
+
+def test_a_delta_too_large_for_anybody_is_warned_of_when_the_ledger_is_made(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "people.toml").write_text(CONTRACT.replace('"1e-9"', "0.01").replace("people.ledger", "other"))
+    assert cli.run(["ledger", "create", "people.toml", "-q"]) == 0
+    assert capsys.readouterr().err == (
+        "warning: delta=0.01 lets a mechanism publish a person's record outright that often; choose less.\n"
+    )
+
+
+def test_an_answer_that_no_cell_can_give_is_remarked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["release", "people.toml", "-w", "sex", "-e", "1", "-o", "out", "-q"]) == 0
+    capsys.readouterr()
+    assert cli.run(["ask", "out", "sex = 'f'", "sex = 'F'"]) == 0
+    assert capsys.readouterr().err == (
+        "sex = 'f' is true of no cell of the columns: are its constants spelt as in the contract?\n"
+    )
+
+
+def test_what_no_terminal_cuts_is_not_folded(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert cli.run(["release", "people.toml", "-w", "marginals:2", "-e", "1", "-o", "out", "--purpose", "x" * 60]) == 0
+    capsys.readouterr()
+    assert cli.run(["ledger", "show", "people.toml"]) == 0
+    assert re.search(r"x{60} +release_marginals of Workload\(.*\) +0\.01497", capsys.readouterr().out)
 
 
 def test_an_answer_that_cannot_be_written_is_not_lost(

@@ -8,9 +8,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
+from typer.core import TyperCommand
 
 from tacit.errors import InvalidInput, Refused, TacitError, Unavailable
 from tacit.service.show import Screen, count
@@ -38,6 +39,17 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No notes and no prog
 Signed = Annotated[Path, typer.Argument(metavar="CONTRACT", help="The contract, a TOML file.", show_default=False)]
 By = Annotated[str | None, typer.Option(help="Who asks, for the ledger; by default the login name.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an earlier one in that folder.")]
+
+
+class Once(TyperCommand):
+    """A command that refuses an option said twice: the last would silently win, and some of them spend."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        said: Sequence[Any] = self.make_parser(ctx).parse_args(args=list(args))[2]
+        for option in said:
+            if said.count(option) > 1 and not getattr(option, "is_flag", False):
+                raise typer.BadParameter("it is given twice.", ctx, option)
+        return super().parse_args(ctx, args)
 
 
 @app.callback(invoke_without_command=True)
@@ -72,7 +84,7 @@ def _named(context: typer.Context) -> None:
         raise typer.Exit(Screen().fail("Usage", "name a command.", WRONG, context.get_help()))
 
 
-@app.command()
+@app.command(cls=Once)
 def demo(
     folder: Annotated[
         Path | None, typer.Option(help="Where to put the town; by default tacit-demo, or the next free name.")
@@ -99,7 +111,7 @@ def demo(
     demonstrate(folder, force, Screen(json, quiet))
 
 
-@app.command()
+@app.command(cls=Once)
 def release(
     contract: Signed,
     workload: Annotated[
@@ -113,7 +125,9 @@ def release(
     purpose: Annotated[str, typer.Option(help="What it is for, for the ledger.")] = "",
     by: By = None,
     rows: Annotated[int | None, typer.Option(help="Also write so many synthetic rows.")] = None,
-    seed: Annotated[int, typer.Option(help="Repeats the synthetic rows; there is no seed for the noise.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Repeats the synthetic rows, by default 0; the noise has no seed.")
+    ] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Show price and expected error; read and spend nothing.")
     ] = False,
@@ -141,7 +155,7 @@ def release(
     carry_out(wanted, plan, Screen(json, quiet))
 
 
-@app.command()
+@app.command(cls=Once)
 def ask(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder that `tacit release` wrote.")],
     questions: Annotated[list[str], typer.Argument(metavar="PREDICATE...", help="Whom to count.")],
@@ -171,6 +185,9 @@ def ask(
         screen.bare(f"{answer.value:.12g}")
     rows = [(text, count(a.value), count(a.low), count(a.high)) for text, a in zip(questions, answers, strict=True)]
     screen.table(("people with", "count", "low", "high"), rows)
+    for question, answer in zip(questions, answers, strict=True):
+        if answer.value == answer.standard_error == 0:
+            screen.note(f"{question} is true of no cell of the columns: are its constants spelt as in the contract?")
     if any(answer.measured for answer in answers):
         screen.say(f"The exact count lies between low and high {100 * confidence:.6g} % of the time. It cost nothing.")
     if not all(answer.measured for answer in answers):
@@ -192,7 +209,7 @@ def book(context: typer.Context) -> None:
     _named(context)
 
 
-@ledger.command("create")
+@ledger.command("create", cls=Once)
 def create(contract: Signed, by: By = None, json: Machine = False, quiet: Quiet = False) -> None:
     """Make the ledger that a contract names.
 
@@ -208,7 +225,7 @@ def create(contract: Signed, by: By = None, json: Machine = False, quiet: Quiet 
     create_ledger(contract, login() if by is None else by, Screen(json, quiet))
 
 
-@ledger.command("show")
+@ledger.command("show", cls=Once)
 def show(contract: Signed, json: Machine = False, quiet: Quiet = False) -> None:
     """Show who spent what, and what is left.
 
@@ -283,7 +300,7 @@ def run(arguments: Sequence[str]) -> int:
         if usage := getattr(error, "format_message", None):  # of typer, whichever library it stands on
             there = getattr(error, "ctx", None)
             where = there.command_path if there else "tacit"
-            return screen.fail("Usage", f"{usage()} See: {where} --help", WRONG)
+            return screen.fail("Usage", f"{usage().rstrip('.')}. Nothing was spent. See: {where} --help", WRONG)
         if os.environ.get("TACIT_DEBUG") == "1":
             screen.warn("TACIT_DEBUG=1: what follows may hold values of the data")
             raise

@@ -12,6 +12,7 @@ from tacit.rational import shown
 from tacit.service.account import Account
 from tacit.service.located import printable
 from tacit.service.people import People
+from tacit.service.plan import delta_warnings
 from tacit.service.show import Screen
 
 
@@ -19,6 +20,8 @@ def create_ledger(path: Path, by: str, screen: Screen) -> None:
     """`tacit ledger create`."""
     people = People.open(path, by=by)
     contract = people.contract
+    for warning in delta_warnings(contract.delta, contract.people):
+        screen.warn(warning)
     with people.create_ledger() as ledger:
         account = Account.of(contract, ledger)
     screen.bare(printable(contract.ledger))

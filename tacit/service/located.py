@@ -13,6 +13,7 @@ from tacit.errors import InvalidInput, InvalidSchema, quoted
 
 MOST_BYTES = 16 * 2**20
 LONGEST_TEXT = 1000
+TABLES = (".csv", ".tsv", ".tab", ".parquet", ".pq", ".duckdb", ".ddb")
 
 Position: TypeAlias = tuple[str, int, str]  # the table, which one of its name, and the key; "" is the table's header
 
@@ -60,6 +61,8 @@ class Place:
 def _read(file: Path) -> str:
     """The contract's characters; anything but a small regular UTF-8 file is refused before it is read."""
     shown = printable(file)
+    if file.suffix.lower() in TABLES:  # before it is read: what is wrong with its lines may not be said
+        raise InvalidSchema(f"{shown} is a table by its name; name the contract that describes it. Nothing was spent.")
     try:
         about = os.stat(file)
         if stat.S_ISDIR(about.st_mode):

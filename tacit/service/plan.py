@@ -23,6 +23,7 @@ from tacit.service.released import Release
 if TYPE_CHECKING:
     from tacit.engines.table import Table
 
+LARGE_DELTA = Fraction(1, 100_000)  # for however many people
 BYTES_PER_COUNT, BYTES_BESIDE = 16, 2**20
 
 
@@ -75,12 +76,8 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is allowed and may be regretted."""
-        people, delta = self.people.contract.people, (self.budget.stated or (0, 0))[1]
-        if people is None or not delta:
-            return ()
-        from tacit.privacy.promise import check_delta
-
-        return tuple(filter(None, [check_delta(delta, people)]))
+        delta = (self.budget.stated or (Fraction(0), Fraction(0)))[1]
+        return delta_warnings(delta, self.people.contract.people)
 
     def check(self) -> None:
         """Refuses what the ledger cannot pay for or the source does not hold, before a row is read."""
@@ -144,6 +141,17 @@ class Plan:
             "largest_error": self.error.largest,
             "warnings": list(self.warnings),
         }
+
+
+def delta_warnings(delta: Fraction, people: int | None) -> tuple[str, ...]:
+    """Why a delta may be regretted; from the public number of people, where there is one."""
+    if people is not None and delta:
+        from tacit.privacy.promise import check_delta
+
+        return tuple(filter(None, [check_delta(delta, people)]))
+    if delta > LARGE_DELTA:
+        return (f"delta={shown(delta)} lets a mechanism publish a person's record outright that often; choose less.",)
+    return ()
 
 
 def as_marginals(workload: Query, schema: Schema) -> Workload:

@@ -39,7 +39,7 @@ class Wanted:
     purpose: str
     by: str
     rows: int | None
-    seed: int
+    seed: int | None
     force: bool
 
 
@@ -59,7 +59,9 @@ def carry_out(wanted: Wanted, only_plan: bool, screen: Screen) -> None:
             raise InvalidParameter("--out is missing: the folder to write. Nothing was spent.")
         if wanted.rows is not None:
             whole(wanted.rows, "--rows", 1, MOST_ROWS)
-            whole(wanted.seed, "--seed", 0, 2**63)
+            whole(wanted.seed or 0, "--seed", 0, 2**63)
+        elif wanted.seed is not None:
+            raise InvalidParameter("--seed is for --rows; the noise that protects has no seed. Nothing was spent.")
         plan.check()
         with Shelf(wanted.out, replace=wanted.force, needs=plan.bytes) as shelf:
             released = keep_release(plan, shelf, wanted.purpose, screen)
@@ -67,7 +69,7 @@ def carry_out(wanted: Wanted, only_plan: bool, screen: Screen) -> None:
     facts = [*plan.facts(), *account.facts()]
     given = {"folder": os.fspath(wanted.out), "plan": plan.describe(), "ledger": account.describe()}
     if wanted.rows is not None:
-        file = _sampled(released, wanted.rows, wanted.seed, wanted.out, screen)
+        file = _sampled(released, wanted.rows, wanted.seed or 0, wanted.out, screen)
         facts.append(("synthetic rows", printable(file)))
         given["synthetic"] = os.fspath(file)
     out = printable(wanted.out)

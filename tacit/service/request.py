@@ -35,11 +35,11 @@ def workload(text: str, schema: Schema) -> Workload:
     counting = False  # whether a lone number goes on with `marginals:`
     for names in _sets(text):
         word = names[0] if len(names) == 1 else ""
-        known = re.fullmatch(r"(marginals\s*:\s*)?(\d{1,6})", word, re.ASCII)
+        known = re.fullmatch(r"(marginals\s*:\s*)?(\d{1,6})", word, re.ASCII | re.IGNORECASE)
         counting = known is not None and bool(known[1] or counting)
         if known and counting:
             queries += (query for query in marginals(schema, int(known[2])).queries if isinstance(query, Marginal))
-        elif re.match(r"\w+\s*:", word) and word not in schema.names:
+        elif re.match(r"\w+\s*:|marginals?\b", word, re.IGNORECASE) and word not in schema.names:
             raise InvalidQuery(
                 f"{quoted(word)} is no workload that can be released now; write {ALLOWED}. Ranges and prefixes of a "
                 "column are answered from its marginal, for free. Nothing was spent."

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 PATIENCE = 2.0  # seconds before a wait is explained
+WIDE = 200  # letters in a line that no terminal cuts: a file, or another program
 REMINDER = 15.0  # seconds between two lines of a wait, where there is no terminal to draw on
 
 
@@ -108,7 +109,8 @@ def aside(text: str) -> None:
 def _console(file: Any) -> Console:
     from rich.console import Console
 
-    return Console(file=file, highlight=False, markup=False, emoji=False)
+    width = None if file.isatty() or "COLUMNS" in os.environ else WIDE
+    return Console(file=file, width=width, highlight=False, markup=False, emoji=False)
 
 
 class Reading:
