@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -369,6 +370,65 @@ def test_every_command_and_every_option_is_on_the_page(name: str) -> None:
 def test_the_page_speaks_of_no_command_that_is_not_there() -> None:
     for name in re.findall(r"^## (tacit.*)$", PAGE, re.MULTILINE):
         assert name in COMMANDS_BY_NAME
+
+
+def said_to_shells(text: str) -> list[list[str]]:
+    """The words of each command in the pages' shell blocks."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [shlex.split(line)[1:] for block in blocks for line in block.splitlines() if line.startswith("tacit ")]
+
+
+@pytest.mark.parametrize("page", ["docs/cli.md", "README.md"])
+def test_every_command_on_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(tmp_path, ledger=False)
+    monkeypatch.chdir(tmp_path)
+    commands = said_to_shells((ROOT / page).read_text(encoding="utf-8"))
+    assert len(commands) >= 5
+    for words in commands:
+        assert cli.run(words) == 0, words
+
+
+def test_every_exit_code_is_on_the_page() -> None:
+    codes = {cli.WRONG, cli.REFUSED, cli.UNAVAILABLE, cli.UNEXPECTED, cli.INTERRUPTED, cli.LEFT, 0}
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)} == codes
+    assert {int(code) for code in re.findall(r"\d+", (cli.top.__doc__ or "").partition("Exit codes:")[2])} == codes
+
+
+def test_the_readme_shows_the_demo_and_its_code_runs_on_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    began = time.process_time()
+    assert cli.run(["demo"]) == 0
+    assert time.process_time() - began < 20
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"^<!-- shown -->\n```text\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    code = re.search(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    assert shown is not None
+    assert code is not None
+    ours = [shape(line) for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert ours[:-2] == [shape(line) for line in shown[1].splitlines() if line.strip()]
+    run = subprocess.run([sys.executable, "-c", code[1]], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "Harbour" in run.stdout
+    assert "Answer(value=" in run.stdout
+    assert cli.run(["ask", "yearbook", "age >= 18", "-q"]) == 0
+
+
+def shape(line: str) -> str:
+    """A line without what the noise and the widths of numbers decide."""
+    return re.sub(r"[\s─]+", " ", re.sub(r"\d[\d,]*(\.\d+)?", "#", line)).strip()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/cli.md", "docs/contract.md"])
+def test_every_link_leads_somewhere(page: str) -> None:
+    source = ROOT / page
+    for place, _, heading in re.findall(r"\]\(([^)#]*)(#([^)]*))?\)", source.read_text(encoding="utf-8")):
+        target = source.parent / place if place else source
+        assert target.is_file(), place
+        headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+        slugs = {re.sub(r"[^\w -]", "", words.lower()).replace(" ", "-") for words in headings}
+        assert not heading or heading in slugs, heading
 
 
 def tacit(*words: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
