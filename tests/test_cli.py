@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import shlex
 import signal
 import subprocess
@@ -569,6 +570,34 @@ def test_a_long_wait_is_explained(capsys: pytest.CaptureFixture[str], monkeypatc
     with show.Waiting(Screen(), "drawing the noise"):
         pass
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("total", "public"), [(40, False), (None, True)], ids=["private", "public"])
+def test_a_terminal_sees_a_bar(monkeypatch: pytest.MonkeyPatch, total: int | None, public: bool) -> None:
+    from tacit.service import show
+
+    monkeypatch.setattr(show, "PATIENCE", 0.01)
+    monkeypatch.setenv("TERM", "xterm")
+    leader, follower = os.openpty()
+    with open(follower, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with show.Reading(Screen(), public=public) as progress:
+            time.sleep(0.02)
+            for done in (10, 20):
+                progress(done, total)
+        with show.Waiting(Screen(), "drawing the noise"):
+            time.sleep(0.3)
+        drawn = b""
+        while select.select([leader], [], [], 0.2)[0]:
+            drawn += os.read(leader, 1 << 16)
+    os.close(leader)
+    seen = drawn.decode()
+    assert "reading the table" in seen
+    assert "drawing the noise" in seen
+    assert ("50%" in seen) == (total is not None)
+    assert ("rows" in seen) == public
+    assert "0%" not in seen.replace("50%", "").replace("25%", "")
+    assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l")  # the cursor is given back
 
 
 def test_a_ledger_can_be_shown_where_nothing_can_be_written(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,9 +139,9 @@ class Reading:
                 aside(f"reading the table ({waited:.0f} s{share}{', ' if speed else ''}{speed})")
             return
         if self._drawn is None:
-            self._drawn = _bar()
+            self._drawn = _bar(counted=total is not None)
             self._drawn.start()
-            self._drawn.add_task("reading the table", total=total)
+            self._drawn.add_task("reading the table", total=total, speed=speed)
         self._drawn.update(self._drawn.task_ids[0], completed=done if total else 0, total=total, speed=speed)
 
     def __enter__(self) -> Reading:
@@ -166,7 +166,7 @@ class Waiting:
         if not _drawable():
             aside(f"{self._what} ...")
             return
-        drawn = _bar()
+        drawn = _bar(counted=False)
         drawn.start()
         drawn.add_task(self._what, total=None, speed="")
         self._drawn = drawn
@@ -189,16 +189,12 @@ def _drawable() -> bool:
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def _bar() -> Progress:
+def _bar(counted: bool) -> Progress:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-    )
+    columns = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()]
+    if counted:  # else it would stand at 0 %
+        columns.insert(3, TaskProgressColumn())
     return Progress(*columns, TextColumn("{task.fields[speed]}"), console=_console(sys.stderr), transient=True)
 
 
