@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from tacit.domain.discrepancy import Discrepancy
 from tacit.domain.grid import Norm
 from tacit.domain.interval import Prefixes, Ranges
 from tacit.domain.parity import Parity
@@ -135,5 +136,8 @@ SCORES: dict[str, tuple[type[Query], Make]] = {
     "Fit": (Fit, lambda s, rng: Fit(w := mixed(s, rng), rng.uniform(-1, 5, (4, w.size)))),
     "Hardness": (Hardness, hardness),
 }
-FUNCTIONS: dict[str, tuple[type[Query], Make]] = {"Function": (Function, function)}
+FUNCTIONS: dict[str, tuple[type[Query], Make]] = {
+    "Function": (Function, function),
+    "Discrepancy": (Discrepancy, lambda s, rng: Discrepancy.over(s, str(rng.choice(s.names)), Believed(s))),
+}
 KINDS = LINEAR | SCORES | FUNCTIONS

@@ -21,7 +21,7 @@ from scipy.special import logsumexp
 from tacit.domain.grid import OnGrid
 from tacit.primitives.additive import Gaussian, Laplace, laplace_above, laplace_mass
 from tacit.primitives.response import RandomizedResponse, Response, WarnerResponse
-from tacit.primitives.selection import Exponential, NoisyMax
+from tacit.primitives.selection import Exponential, ExponentialRun, NoisyMax
 from tacit.primitives.threshold import AboveThreshold
 from tacit.privacy.budget import Budget, Loss
 
@@ -299,6 +299,57 @@ def test_several_draws_cost_as_much_as_all_of_them_and_no_less(epsilon: str, dra
     if one.epsilon < 8:  # beyond, D_a <= epsilon has room in rho
         assert breaches(*joint, Loss(all_of_them.loss().epsilon, one.loss().rho)) != []
     assert furthest(*joint) > 0.9 * draws * float(one.epsilon)
+
+
+def runs(epsilon: str, units: int, reach: int) -> tuple[Law, Law]:
+    """The joint laws of start and end for three answers, before and after each move of so many units in l1."""
+    mechanism, pairs = ExponentialRun(epsilon), []
+    for answers in [*product((-reach, 0, reach), repeat=3), (0, -reach, 0), (1, -2, 1), (3, 1, -4)]:
+        for move in product(range(-units, units + 1), repeat=3):
+            if 0 < sum(map(abs, move)) <= units:
+                pairs.append([np.array(answers), np.add(answers, move)])
+    laws = [
+        [mechanism.probabilities(OnGrid(u, Fraction(1, 4)), Fraction(units, 4)).ravel() for u in pair] for pair in pairs
+    ]
+    with np.errstate(divide="ignore"):
+        p, q = np.log(np.array(laws)).transpose(1, 0, 2)
+    return p, q
+
+
+@pytest.mark.parametrize(("epsilon", "units"), [("1/2", 1), ("1", 2), ("3", 1), ("9", 1)])
+def test_a_run_keeps_its_promise_and_hardly_better(epsilon: str, units: int) -> None:
+    """Start and end together, outcome by outcome; a choice by Def. 3.4 of epsilon would cost twice as much rho."""
+    mechanism = ExponentialRun(epsilon)
+    p, q = runs(epsilon, units, 20)
+    assert np.exp(p).sum(axis=1) == pytest.approx(1, abs=1e-10)
+    assert breaches(p, q, mechanism.loss()) == []
+    assert furthest(p, q) > 0.99 * float(mechanism.epsilon)
+    assert breaches(p, q, Loss.pure(mechanism.epsilon * Fraction(97, 100))) != []
+
+
+def test_a_run_needs_its_half_of_the_rho_of_an_exponential_mechanism_and_no_less() -> None:
+    """Starts and ends that are each as likely on either side of the move: two choices of bounded range eps/2."""
+    one, other = np.array([0, 0, 0]), np.array([0, 1, 0])
+    epsilon = Fraction(1, 10)
+    law = [np.log(ExponentialRun(epsilon).probabilities(OnGrid(u)).ravel()) for u in (one, other)]
+    assert ExponentialRun(epsilon).loss().rho == epsilon**2 / 16 == Exponential(epsilon).loss().rho / 2
+    assert breaches(*law, ExponentialRun(epsilon).loss()) == []
+    assert breaches(*law, Loss(epsilon, epsilon**2 / 16 * Fraction(97, 100))) != []
+
+
+def test_a_run_with_half_the_noise_or_half_the_sensitivity_is_rejected() -> None:
+    loss = ExponentialRun(1).loss()
+    assert breaches(*runs("2", 1, 20), loss) != []
+    narrow = ExponentialRun(1)
+    one, other = np.array([0, 9, 0, 0, -9, 0]), np.array([0, 8, 0, 0, -10, 0])  # moved by two in l1, told to be one
+    laws = [np.log(narrow.probabilities(OnGrid(u)).ravel()) for u in (one, other)]
+    assert breaches(*laws, loss) != []
+
+
+def test_the_log_ratios_of_a_run_span_no_more_than_epsilon() -> None:
+    p, q = runs("1", 1, 20)
+    span = (p - q).max(axis=1) - (p - q).min(axis=1)
+    assert 0.99 < span.max() <= 1 + ROUNDING
 
 
 def test_the_value_of_the_noisy_maximum_is_not_free() -> None:

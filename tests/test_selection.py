@@ -15,8 +15,8 @@ from tacit.domain.grid import Norm, OnGrid
 from tacit.errors import InvalidParameter
 from tacit.primitives.additive import laplace_above, laplace_mass
 from tacit.primitives.noise import SYSTEM
-from tacit.primitives.selection import Exponential, NoisyMax, below_best
-from tacit.privacy.budget import Loss
+from tacit.primitives.selection import Exponential, ExponentialRun, NoisyMax, below_best
+from tacit.privacy.budget import Budget, Loss
 
 ONE = Fraction(1)
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -429,3 +429,77 @@ def test_among_a_million_candidates_the_choice_follows_the_scores() -> None:
     draws, p = 100, 1 / (1 + exp(-14) * (2**20 - 1))
     hits = sum(Exponential(1).sample(OnGrid(u), ONE, SYSTEM) == 7 for _ in range(draws))
     assert abs(hits - draws * p) < 6 * (draws * p * (1 - p)) ** 0.5
+
+
+# ---- runs
+
+
+def signed(u: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Every signed run's sum, one by one: a row for each start, a column for each end."""
+    ends = range(len(u) + 1)
+    return np.array([[u[a:b].sum() if a <= b else -u[b:a].sum() for b in ends] for a in ends])
+
+
+@pytest.mark.parametrize("units", [(5,), (0, 0), (3, -1, 4, -1, -5), (7, 0, -7, 2)])
+@pytest.mark.parametrize("epsilon", ["1/2", "3"])
+def test_two_draws_have_the_law_of_the_exponential_mechanism_over_all_signed_runs(
+    units: tuple[int, ...], epsilon: str
+) -> None:
+    u = np.array(units)
+    law = ExponentialRun(epsilon).probabilities(OnGrid(u, Fraction(1, 2)), 3)
+    one_by_one = Exponential(epsilon).probabilities(OnGrid(signed(u).ravel(), Fraction(1, 2)), 3)
+    assert law.ravel() == pytest.approx(one_by_one, rel=1e-12)
+
+
+def test_a_run_is_asked_for_as_two_choices_with_an_exact_rate() -> None:
+    noise = Played(2, 1)
+    assert ExponentialRun("0.3").sample(scores(3, -5, 10, grid=Fraction(1, 4)), Fraction(5), noise) == (2, 1)
+    assert [asked[0] for asked in noise.asked] == ["weighted"] * 2
+    assert [asked[1].tolist() for asked in noise.asked] == [[2, 5, 0, 10], [8, 5, 10, 0]]  # of sums 0, 3, -2, 8
+    assert {asked[2:] for asked in noise.asked} == {(Fraction(3, 400), 1)}
+
+
+def test_the_real_draws_have_that_law_and_not_one_of_5_percent_more_or_less_epsilon() -> None:
+    """40,000 runs over three answers; a p-value of 1e-7 is 5.3 standard deviations."""
+    u, rounds, noise = scores(4, -6, 5), 40_000, Stocked()
+    mechanism = ExponentialRun(1)
+    seen = count([int(np.dot((4, 1), mechanism.sample(u, ONE, noise))) for _ in range(rounds)], 0, 15)
+    law = mechanism.probabilities(u).ravel()
+    assert misfit(seen, law, rounds) > FALSE_ALARM
+    for wrong in ("0.95", "1.05"):
+        other = ExponentialRun(wrong).probabilities(u).ravel()
+        assert unlike(seen, law, other, rounds) > FALSE_ALARM
+        assert unlike(seen, other, law, rounds) < FALSE_ALARM
+
+
+def test_a_run_costs_as_much_as_two_choices_of_half_its_epsilon() -> None:
+    assert ExponentialRun("0.5").loss() == Exponential("0.25", draws=2).loss() == Loss(Fraction(1, 2), Fraction(1, 64))
+    assert str(ExponentialRun("0.5")) == "ExponentialRun(epsilon=1/2)"
+    assert (ExponentialRun(1).norm, ExponentialRun(1).monotone) == (Norm.L1, False)
+    for budget in (Budget.of(1), Budget.of(1, "1e-9"), Budget.of(100, "1e-9")):
+        spent = budget.price(ExponentialRun.of(budget).loss())
+        assert budget.amount * (1 - Fraction(1, 10**9)) < spent <= budget.amount
+
+
+def test_the_best_run_of_extreme_answers_is_chosen() -> None:
+    """Sums are clipped before they could wrap; among a million cells the best interval is found."""
+    assert ExponentialRun(1).sample(scores(LEAST, MOST, MOST, LEAST), ONE, SYSTEM) == (1, 3)
+    u = np.full(10**6, -1, dtype=np.int64)
+    u[300_000:400_000] = 1
+    start, end = ExponentialRun(8).sample(OnGrid(u), ONE, SYSTEM)
+    assert max(abs(start - 300_000), abs(end - 400_000)) < 100  # each is exp(-4) less likely a cell further
+
+
+def test_the_bound_of_a_run_holds_at_its_exact_law() -> None:
+    """P[sum < best - bound] over 200 random rows of answers, at most beta; and what is no row is refused."""
+    rng = np.random.default_rng(5)
+    bound = ExponentialRun(1).error_bound(0.1, answers=6)
+    for _ in range(200):
+        u = rng.integers(-20, 21, 6)
+        apart = signed(u).max() - signed(u)
+        assert ExponentialRun(1).probabilities(OnGrid(u))[apart > bound].sum() <= 0.1
+    for wrong in (0, 2**20, 1.5):
+        with pytest.raises(InvalidParameter):
+            ExponentialRun(1).error_bound(0.1, answers=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameter, match="at least one answer"):
+        ExponentialRun(1).sample(scores(), ONE, SYSTEM)
