@@ -485,9 +485,9 @@ def test_the_best_run_of_extreme_answers_is_chosen() -> None:
     """Sums are clipped before they could wrap; among a million cells the best interval is found."""
     assert ExponentialRun(1).sample(scores(LEAST, MOST, MOST, LEAST), ONE, SYSTEM) == (1, 3)
     u = np.full(10**6, -1, dtype=np.int64)
-    u[300_000:400_000] = 1
+    u[300_000:400_000] = 7
     start, end = ExponentialRun(8).sample(OnGrid(u), ONE, SYSTEM)
-    assert max(abs(start - 300_000), abs(end - 400_000)) < 100  # each is exp(-4) less likely a cell further
+    assert max(abs(start - 300_000), abs(end - 400_000)) < 100  # a cell further is less likely by exp(-4)
 
 
 def test_the_bound_of_a_run_holds_at_its_exact_law() -> None:
