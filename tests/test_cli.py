@@ -399,6 +399,7 @@ def test_the_readme_shows_the_demo_and_its_code_runs_on_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
     began = time.process_time()
     assert cli.run(["demo"]) == 0
     assert time.process_time() - began < 20

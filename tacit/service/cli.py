@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from tacit.errors import InvalidInput, Refused, TacitError, Unavailable
-from tacit.service.show import Screen, count
+from tacit.service.show import Screen, Waiting, count
 
 WRONG, REFUSED, UNAVAILABLE, UNEXPECTED, INTERRUPTED, LEFT = 2, 3, 4, 70, 130, 141
 
@@ -180,7 +180,8 @@ def ask(
 
     screen = Screen(json, quiet)
     released = load(folder)
-    answers = [released.ask(question, confidence=confidence) for question in questions]
+    with Waiting(screen, "answering"):
+        answers = [released.ask(question, confidence=confidence) for question in questions]
     for answer in answers:
         screen.bare(f"{answer.value:.12g}")
     rows = [(text, count(a.value), count(a.low), count(a.high)) for text, a in zip(questions, answers, strict=True)]

@@ -28,27 +28,20 @@ FOLDER = "tacit-demo"
 Town: TypeAlias = dict[str, NDArray[np.int64] | NDArray[np.float64]]
 Truth: TypeAlias = Callable[[Town], NDArray[np.bool_]]
 
-# asked of the release in words, and of the invented people in numpy: two ways that share no code
+# asked of the release in words, and of the invented people in numpy: two ways that share no code; 80 letters hold a row
 ASKED: tuple[tuple[str, Truth], ...] = (
     ("age >= 65", lambda people: people["age"] >= 65),
     ("age >= 40 and sex = 'F'", lambda people: (people["age"] >= 40) & (people["sex"] == 0)),
     ("age between 18 and 29 and household = 1", lambda people: _aged(people, 18, 29) & (people["household"] == 1)),
-    (
-        "employment = 'unemployed' and district = 'Harbour'",
-        lambda people: (people["employment"] == 4) & (people["district"] == 0),
-    ),
-    ("income >= 60000 and education = 'doctorate'", lambda people: (people["income"] >= 60_000) & _doctor(people)),
-    ("occupation = 'farming' and district = 'Orchards'", lambda people: _farmer(people) & (people["district"] == 5)),
+    ("sex = 'M' and employment = 'unemployed'", lambda people: (people["sex"] == 1) & (people["employment"] == 4)),
+    ("income >= 60000 and sex = 'F'", lambda people: (people["income"] >= 60_000) & (people["sex"] == 0)),
+    ("occupation = 'farming' and sex = 'M'", lambda people: _farmer(people) & (people["sex"] == 1)),
     ("income is missing", lambda people: np.isnan(people["income"])),
 )
 
 
 def _aged(people: Town, low: int, high: int) -> NDArray[np.bool_]:
     return (people["age"] >= low) & (people["age"] <= high)
-
-
-def _doctor(people: Town) -> NDArray[np.bool_]:
-    return np.equal(people["education"], town.EDUCATION.index("doctorate"))
 
 
 def _farmer(people: Town) -> NDArray[np.bool_]:
