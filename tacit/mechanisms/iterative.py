@@ -128,7 +128,10 @@ class _Plan:
 
     def checked(self, alpha: Number | None, total: Number | None) -> float | None:
         """The alpha that was asked for; refuses what cannot be done, while nothing has been spent."""
-        self.update(0.5).start(self.schema, 1.0)  # refuses too large a universe
+        rule, people = self.update(0.5), None if total is None else _people(total)
+        rule.start(self.schema, 1.0)  # refuses too large a universe
+        for query in self.workload.queries:
+            rule.check(query)
         share = None if alpha is None else float(exact(alpha, "alpha"))
         if share is not None:
             if not 0 < share < 1:
@@ -141,8 +144,8 @@ class _Plan:
                     "Nothing was spent."
                 )
             self.erring(self.rounds(share))  # refuses noise that cannot be drawn
-        elif total is not None:
-            share = self.least(_people(total))
+        elif people is not None:
+            share = self.least(people)
         else:
             # the count takes its share of the budget: what cannot be refused now may be after it
             replace(self, budget=self.budget * (1 - SHARE)).erring(self.rounds(1.0))

@@ -9,10 +9,11 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from tacit.domain.grid import Norm
 from tacit.domain.median import Median
 from tacit.domain.net import Net
-from tacit.domain.query import Counting, Linear, LinearQuery
-from tacit.domain.schema import Schema
+from tacit.domain.query import LinearQuery, Query
+from tacit.domain.schema import Neighbors, Schema
 from tacit.domain.synopsis import Synopsis
 from tacit.domain.weights import Signed, Weights
 from tacit.errors import InvalidParameter, InvalidQuery, quoted
@@ -36,6 +37,9 @@ class Update(Protocol):
     def max_updates(self, schema: Schema) -> int:
         """T(alpha): no sequence of legal updates is longer."""
 
+    def check(self, query: Query) -> None:
+        """Refuses a query for whose answers the bound does not hold."""
+
 
 Updates: TypeAlias = Callable[[float], Update]  # an algorithm for each alpha: `MultiplicativeWeights` is one
 
@@ -49,6 +53,7 @@ class MultiplicativeWeights:
     Accuracy: at most ln|X|/(2 alpha^2) updates, with eta = 4 alpha; `textbook`, 4 ln|X|/alpha^2 with eta = alpha/2
     (Thm 4.10, E26).
 
+    >>> from tacit.domain.query import Counting
     >>> from tacit.domain.schema import Categories
     >>> schema = Schema([Categories("vote", ("no", "yes"))])
     >>> rule = MultiplicativeWeights(0.1)
@@ -77,11 +82,15 @@ class MultiplicativeWeights:
     def __call__(
         self, hypothesis: Weights, query: LinearQuery, value: float = 0.0, direction: int | None = None
     ) -> Weights:
-        hypothesis.tilt(_weighted(query), self.eta * _direction(hypothesis, query, value, direction))
+        self.check(query)
+        hypothesis.tilt(query, self.eta * _direction(hypothesis, query, value, direction))
         return hypothesis
 
     def max_updates(self, schema: Schema) -> int:
         return _most(log(schema.universe) * (4 if self.textbook else 0.5) / self.alpha**2)
+
+    def check(self, query: Query) -> None:
+        _weighs(query)
 
 
 @dataclass(frozen=True)
@@ -113,12 +122,16 @@ class Perceptron:
     def __call__(
         self, hypothesis: Signed, query: LinearQuery, value: float = 0.0, direction: int | None = None
     ) -> Signed:
+        self.check(query)
         step = self.alpha * hypothesis.people / hypothesis.schema.universe
-        hypothesis.tilt(_weighted(query), step * _direction(hypothesis, query, value, direction))
+        hypothesis.tilt(query, step * _direction(hypothesis, query, value, direction))
         return hypothesis
 
     def max_updates(self, schema: Schema) -> int:
         return _most(self.spread**2 * schema.universe / self.alpha**2)
+
+    def check(self, query: Query) -> None:
+        _weighs(query)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +157,10 @@ class MedianHalving:
     def max_updates(self, schema: Schema) -> int:
         return len(self.net).bit_length() - 1
 
+    def check(self, query: Query) -> None:
+        if not isinstance(query, LinearQuery):
+            raise InvalidQuery(f"a median is halved by sums over people; {query} is none. Nothing was spent.")
+
 
 def _direction(hypothesis: Synopsis, query: LinearQuery, value: float, direction: int | None) -> int:
     if direction is None:  # as in Alg. 5, where the two agree the hypothesis is too low
@@ -153,12 +170,11 @@ def _direction(hypothesis: Synopsis, query: LinearQuery, value: float, direction
     return direction
 
 
-def _weighted(query: LinearQuery) -> LinearQuery:
-    if not isinstance(query, Counting | Linear):  # a parity has weights below 0, and the bounds are for [0, 1]
-        raise InvalidQuery(
-            f"an update takes one count, or one sum of weights in [0, 1]; not {query}. Nothing was spent."
-        )
-    return query
+def _weighs(query: Query) -> None:
+    # each answer is a sum of weights in [0, 1]: nobody new lowers one, or raises it by more than 1
+    added = Neighbors.ADD_REMOVE
+    if not (isinstance(query, LinearQuery) and query.monotone(added) and query.sensitivity(Norm.LINF, added) <= 1):
+        raise InvalidQuery(f"an update takes a count, or a sum of weights in [0, 1]; not {query}. Nothing was spent.")
 
 
 def _share(alpha: float) -> None:
