@@ -11,6 +11,7 @@ import numpy as np
 from tacit.domain.discrepancy import Discrepancy
 from tacit.domain.grid import Norm
 from tacit.domain.interval import Prefixes, Ranges
+from tacit.domain.net import SmallDatabases
 from tacit.domain.parity import Parity
 from tacit.domain.query import Conjunctions, Counting, Linear, Marginal, Query
 from tacit.domain.residual import Residual
@@ -88,6 +89,14 @@ def alike(schema: Schema, rng: np.random.Generator) -> Workload:
     return Workload((*sums, Counting.where(schema, everything)))
 
 
+def fit_of_net(schema: Schema, rng: np.random.Generator) -> Fit:
+    """Of every cell as a table of its own; asked block by block, as a large net is."""
+    net = SmallDatabases(schema, 1, float(rng.uniform(1, 5)))
+    fit = Fit(mixed(schema, rng), net)
+    object.__setattr__(fit, "candidates", net)
+    return fit
+
+
 def hardness(schema: Schema, rng: np.random.Generator) -> Hardness:
     synopses = tuple(Believed(schema, seed) for seed in range(rng.integers(1, 4)))
     lam, mu = rng.choice([0, 0.5, 1]), rng.choice([0.7, 1, 3, 5])
@@ -134,6 +143,7 @@ SCORES: dict[str, tuple[type[Query], Make]] = {
     "Error": (Error, lambda s, rng: Error(mixed(s, rng), Believed(s))),
     "Error, whole": (Error, lambda s, rng: Error(mixed(s, rng), Believed(s), whole=True)),
     "Fit": (Fit, lambda s, rng: Fit(w := mixed(s, rng), rng.uniform(-1, 5, (4, w.size)))),
+    "Fit, of a net": (Fit, fit_of_net),
     "Hardness": (Hardness, hardness),
 }
 FUNCTIONS: dict[str, tuple[type[Query], Make]] = {

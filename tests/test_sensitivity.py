@@ -21,7 +21,7 @@ from tacit.domain.interval import Prefixes, Ranges
 from tacit.domain.parity import Parity
 from tacit.domain.query import Conjunctions, Counting, Linear, LinearQuery, Marginal, Query
 from tacit.domain.schema import Integers, Neighbors, Schema
-from tacit.domain.score import Error, Function, Hardness, _Score
+from tacit.domain.score import Error, Fit, Function, Hardness, _Score
 from tacit.domain.workload import Workload, marginals, prefixes
 from tacit.errors import InvalidQuery
 
@@ -205,6 +205,13 @@ class SmallError(Error):
         return self.workload.sensitivity(Norm.LINF, neighbors)
 
 
+class FirstFit(Fit):
+    """Takes the claim of the first query for that of all."""
+
+    def _moved(self, neighbors: Neighbors) -> Fraction:
+        return self.workload.queries[0].sensitivity(Norm.LINF, neighbors)
+
+
 class UnroundedHardness(Hardness):
     """Claim 6.4 as it stands, for real numbers."""
 
@@ -247,6 +254,11 @@ WRONG: dict[str, tuple[Query, Norm, Neighbors]] = {
     "a workload as its worst part, l2": (LoneWorkload(PARTS), Norm.L2, ADD),
     "a query asked twice and counted once": (LoneWorkload((PARTS[1], PARTS[1])), Norm.L1, ADD),
     "a whole error as its largest": (SmallError(prefixes(SQUARE, "a"), Believed(SQUARE), whole=True), Norm.LINF, ADD),
+    "a fit of the first query": (
+        FirstFit(Workload((Linear.of(SQUARE, "b", [0.1, 0.2, 0.3]), PARTS[0])), np.zeros((1, 2))),
+        Norm.LINF,
+        ADD,
+    ),
     "hardness before rounding": (
         UnroundedHardness(Workload(PARTS), (Believed(SQUARE), Believed(SQUARE)), 0, 3, Fraction(1, 4)),
         Norm.LINF,

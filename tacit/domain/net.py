@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
 from math import comb, log
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.domain.query import LinearQuery, Query
+from tacit.domain.interval import Prefixes, Ranges
+from tacit.domain.query import Conjunctions, Counting, Linear, LinearQuery, Marginal, Query
 from tacit.domain.schema import Schema
 from tacit.domain.single import single
 from tacit.domain.synopsis import Rows, Synopsis
 from tacit.domain.vc import log_multisets, subsample_size
 from tacit.domain.workload import Workload
-from tacit.errors import InvalidParameter, quoted
+from tacit.errors import InvalidParameter, InvalidQuery, quoted
 from tacit.rational import Number, exact, whole
 
 MOST_MEMBERS = 10**7
@@ -104,7 +106,8 @@ class SmallDatabases:
             )
         self._count = count
         self._by_rows = self.rows < universe
-        self._weights: tuple[Query, NDArray[np.float64]] | None = None
+        # the last query, whether it is a weighted count, and what it weighs: it is asked for block after block
+        self._asked: tuple[Query, bool, NDArray[np.float64] | None] | None = None
 
     def __len__(self) -> int:
         return self._count
@@ -137,11 +140,15 @@ class SmallDatabases:
 
     def answers(self, query: Query, start: int, stop: int) -> NDArray[np.float64]:
         """What each member from start to stop answers."""
-        query.check(self.schema)
         if not 0 <= start < stop <= len(self):
             raise InvalidParameter(f"a net of {len(self)} members has none from {start} to {stop}. Nothing was spent.")
-        parts = query.queries if isinstance(query, Workload) else (query,)
-        if not all(isinstance(part, LinearQuery) for part in parts):
+        asked = self._asked
+        if asked is None or asked[0] is not query:
+            query.check(self.schema)
+            weighs = all(isinstance(part, LinearQuery) for part in _parts(query))
+            few = weighs and self._universe * query.size <= _HELD
+            asked = self._asked = query, weighs, self._fresh(query, np.arange(self._universe)) if few else None
+        if not asked[1]:
             return np.stack([self.member(place).answer(query) for place in range(start, stop)])
         first, last = self._word(start), self._word(stop - 1)
         return self._by_prefixes(query, first, last) if self._by_rows else self._by_product(query, first, last)
@@ -175,17 +182,15 @@ class SmallDatabases:
 
     def _weighed(self, query: Query, cells: NDArray[np.int64] | range) -> NDArray[np.float64]:
         """What one row in each of these cells adds to each answer; not to be changed."""
-        if self._universe * query.size > _HELD:
+        held = self._asked
+        if held is None or held[0] is not query or held[2] is None:  # another thread may have asked
             return self._fresh(query, np.asarray(cells))
-        held = self._weights
-        if held is None or held[0] is not query:
-            held = self._weights = query, self._fresh(query, np.arange(self._universe))
-        return held[1][cells.start : cells.stop] if isinstance(cells, range) else held[1].take(cells, axis=0)
+        return held[2][cells.start : cells.stop] if isinstance(cells, range) else held[2].take(cells, axis=0)
 
     def _fresh(self, query: Query, cells: NDArray[np.int64]) -> NDArray[np.float64]:
         codes = dict(zip(self.schema.names, np.unravel_index(cells, self.schema.sizes(self.schema.names)), strict=True))
         weights, at = np.empty((cells.size, query.size)), 0
-        for part in query.queries if isinstance(query, Workload) else (query,):
+        for part in _parts(query):
             assert isinstance(part, LinearQuery)  # noqa: S101
             place = np.zeros(cells.size, np.int64)
             for name, size in zip(part.columns, part.sizes, strict=True):
@@ -219,6 +224,10 @@ class SmallDatabases:
 def _last(start: int, stop: int, before: Callable[[int], int], place: int) -> int:
     """The last letter before which no more than so many words begin."""
     return start + bisect_right(range(start, stop), place, key=before) - 1
+
+
+def _parts(query: Query) -> tuple[Query, ...]:
+    return query.queries if isinstance(query, Workload) else (query,)
 
 
 def _upto(number: int, left: int) -> int:
@@ -268,6 +277,26 @@ def net_size_bound(universe: int, queries: int, alpha: Number) -> float:
     The book has ln|X| ln|Q| / alpha^2 (after Prop. 5.2), up to its missing ceiling.
     """
     return log_multisets(universe, subsample_size(queries, alpha))
+
+
+def spread(query: Query) -> Fraction:
+    """How far apart the weights of two people may be in one answer; 1 for counts, 2 for parities, none for functions.
+
+    A share alpha of the sampling lemma is a share of this.
+    """
+    widest = Fraction(0)
+    for part in _parts(query):
+        if isinstance(part, Counting | Linear | Marginal | Conjunctions | Prefixes | Ranges):
+            widest = max(widest, Fraction(1))
+        elif isinstance(part, LinearQuery):
+            weights = part.weights()
+            widest = max(widest, (max(int(weights.max()), 0) - min(int(weights.min()), 0)) * part.grid)
+        else:
+            raise InvalidQuery(
+                f"{part} is no weighted count of people, and the sampling lemma is for those; say how many rows. "
+                "Nothing was spent."
+            )
+    return widest
 
 
 def pieces(query: Query, most: int) -> Iterator[Query]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.domain.grid import Norm
+from tacit.domain.net import Net, pieces
 from tacit.domain.query import (
     FINEST_GRID,
     MOST_QUERY_CELLS,
@@ -31,6 +32,11 @@ from tacit.errors import InvalidQuery
 from tacit.rational import Number, exact, shown, whole
 
 SCORE_GRID = Fraction(1, 2**20)
+
+_EXACT = 2**52  # steps of the grid: whole numbers up to it, and their differences, are exact as doubles
+_WRITTEN_OUT = 2**20  # answers of a net that are kept
+_ASKED = 2**12  # answers of one member that a net is asked for at once
+_CACHED = 2**18, 2**15  # of a block of members: asked for at once, and compared at once
 
 
 class Answering(Protocol):
@@ -117,21 +123,31 @@ class Error(_Score):
 class Fit(_Score):
     """How well each candidate answers a workload: minus its largest error (Alg. 4, Alg. 7).
 
-    `candidates` holds a row of answers for each candidate, at the scale of counts. Sensitivity: a maximum of
-    distances, each of which moves no further than its query, moves no further than the farthest of them.
+    `candidates` is a net, or a row of answers for each candidate, at the scale of counts; both are public, and so is
+    their rounding to the grid. Sensitivity: a maximum of distances, each of which moves no further than its query,
+    moves no further than the farthest of them. A large net is asked block by block and never written out; its scores
+    are clipped at 2^52 steps of the grid, where doubles are still exact, and clipping is 1-Lipschitz.
     """
 
     workload: Workload
-    candidates: NDArray[Any] = field(repr=False)
+    candidates: NDArray[Any] | Net = field(repr=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.candidates, Net):
+            if not len(self.candidates):
+                raise InvalidQuery("a net has at least one member. Nothing was spent.")
+            self.workload.check(self.candidates.schema)
+            if len(self.candidates) * self.workload.size > _WRITTEN_OUT:
+                return
+            object.__setattr__(self, "candidates", self.candidates.answers(self.workload, 0, len(self.candidates)))
         try:
             rows = np.asarray(self.candidates, dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidQuery("candidates are rows of numbers, all of one length. Nothing was spent.") from None
         if rows.ndim != 2 or rows.shape[1] != self.workload.size or not rows.shape[0]:
             raise InvalidQuery(f"candidates are rows of {self.workload.size} answers each. Nothing was spent.")
-        scaled = np.rint(rows / float(self.workload.grid))
+        with np.errstate(over="ignore"):
+            scaled = np.rint(rows / float(self.workload.grid))
         if not bool(np.all(np.abs(scaled) < float(MOST_UNITS))):
             raise InvalidQuery("a candidate's answers must be numbers of moderate size. Nothing was spent.")
         held = scaled.astype(np.int64)
@@ -144,16 +160,39 @@ class Fit(_Score):
 
     @property
     def size(self) -> int:
-        return int(self.candidates.shape[0])
+        return len(self.candidates)
 
     def units(self, *tables: Counts) -> NDArray[Any]:
         truth = self.workload.units(*tables)
+        if isinstance(self.candidates, Net):
+            return self._of_net(self.candidates, np.clip(truth, -_EXACT, _EXACT).astype(np.float64))
         scores = np.empty(self.size, dtype=np.int64)
         step = max(1, 2**22 // self.workload.size)  # a block of candidates at a time, to stay in cache
         for start in range(0, self.size, step):
             block = self.candidates[start : start + step]
             scores[start : start + step] = -np.abs(block - truth).max(axis=1)
         return scores
+
+    def _of_net(self, net: Net, truth: NDArray[np.float64]) -> NDArray[np.int64]:
+        farthest, begin, grid = np.zeros(self.size), 0, float(self.grid)
+        for part in pieces(self.workload, _ASKED):
+            goal = truth[begin : begin + part.size]
+            begin += part.size
+            step, inner = (max(1, numbers // part.size) for numbers in _CACHED)
+            apart = np.empty((inner, part.size))
+            for start in range(0, self.size, step):
+                answers = net.answers(part, start, min(start + step, self.size))
+                for at in range(0, len(answers), inner):
+                    rows = answers[at : at + inner] if grid == 1 else answers[at : at + inner] / grid
+                    block, worst = apart[: len(rows)], farthest[start + at : start + at + len(rows)]
+                    # two whole numbers, of which one is at most 2^52: exact, or above 2^52 and clipped below
+                    np.rint(rows, out=block)
+                    np.subtract(block, goal, out=block)
+                    np.abs(block, out=block)
+                    np.maximum(worst, block.max(axis=1), out=worst)
+        if np.isnan(farthest).any():  # as the net has it, whatever the table
+            raise InvalidQuery("a member of the net has an answer that is not a number. Nothing was drawn.")
+        return -np.minimum(farthest, _EXACT).astype(np.int64)
 
     def _moved(self, neighbors: Neighbors) -> Fraction:
         return self.workload.sensitivity(Norm.LINF, neighbors)
