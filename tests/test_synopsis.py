@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from doubles import Rows as Table
 
+from tacit.domain.median import Median
 from tacit.domain.query import Conjunctions, Counting, Linear, Marginal, Projectable
 from tacit.domain.receipt import Receipt
 from tacit.domain.schema import Categories, Integers, Neighbors, Numbers, Schema
@@ -61,12 +62,15 @@ def some_marginals() -> Marginals:
     return Marginals(SCHEMA, tables(2), variances=variances(2), receipt=RECEIPT)
 
 
-KINDS: dict[str, Callable[[], Histogram | Rows | Marginals]] = {
+KINDS: dict[str, Callable[[], Histogram | Rows | Marginals | Median]] = {
     "histogram": lambda: Histogram(SCHEMA, TRUTH.project(SCHEMA.names), receipt=RECEIPT),
     "rows": lambda: Rows(SCHEMA, CODES, receipt=RECEIPT),
     "pairs": some_marginals,
     "triples": lambda: Marginals(SCHEMA, tables(3), receipt=RECEIPT),
     "sampled": lambda: some_marginals().sample(150, seed=1),
+    "median": lambda: Median(  # three of five have the truth
+        [some_marginals(), *(KINDS[kind]() for kind in ("histogram", "rows", "sampled", "rows"))], receipt=RECEIPT
+    ),
     "unbiased": lambda: Marginals(SCHEMA, {("age",): np.array([-1.5, 2, 3, 4, 5])}, nonnegative=False, receipt=RECEIPT),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -492,9 +496,10 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "a receipt that was improved": _bytes(SAID, _replaced(b"a trial", b"a lie!!")),
     "another format": _forged(format="another"),
     "a later version": _forged(version=2),
-    "an unknown kind": _forged(kind="median"),
+    "an unknown kind": _forged(kind="mean"),
     "a kind that it is not": _forged(kind="rows"),
     "a histogram that it is not": _forged(kind="histogram"),
+    "a median that it is not": _forged(kind="median"),
     "another schema": _forged(schema=lambda schema: schema[:-1]),
     "no schema": _forged(schema=None),
     "a column of another size": _forged(schema=lambda schema: [{**schema[0], "high": 9}, *schema[1:]]),

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.domain.median import Median
 from tacit.domain.receipt import Receipt
 from tacit.domain.schema import Schema
 from tacit.domain.synopsis import MOST_CELLS, Histogram, Marginals, Rows
@@ -28,10 +29,10 @@ MOST_ARRAYS = 100_000
 _DTYPES = ("<f8", "|u1", "<u2", "<u4")
 _HEADER = 2**12  # bytes before the numbers of an array, at most
 
-Saved: TypeAlias = Histogram | Rows | Marginals
+Saved: TypeAlias = Histogram | Rows | Marginals | Median
 
-KINDS: dict[str, type[Histogram] | type[Rows] | type[Marginals]] = {
-    kind.kind: kind for kind in (Histogram, Rows, Marginals)
+KINDS: dict[str, type[Histogram] | type[Rows] | type[Marginals] | type[Median]] = {
+    kind.kind: kind for kind in (Histogram, Rows, Marginals, Median)
 }
 
 
@@ -51,7 +52,12 @@ def save(
     paid = synopsis.receipt if receipt is None else receipt
     if paid is None:
         raise InvalidParameter("a synopsis is saved with its receipt, and this one has none.")
-    packed = {name: _packed(array) for name, array in synopsis.arrays().items()}
+    arrays = synopsis.arrays()
+    if len(arrays) > MOST_ARRAYS or sum(array.nbytes for array in arrays.values()) > 8 * MOST_CELLS:
+        raise InvalidParameter(
+            f"a saved synopsis has at most {MOST_ARRAYS} tables and {8 * MOST_CELLS} bytes of numbers."
+        )
+    packed = {name: _packed(array) for name, array in arrays.items()}
     said: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,

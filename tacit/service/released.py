@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.domain.median import Median
 from tacit.domain.predicate import parse
 from tacit.domain.query import Marginal, Query
 from tacit.domain.receipt import Receipt
@@ -22,7 +23,7 @@ from tacit.domain.synopsis import Histogram, Marginals, Rows
 from tacit.errors import InvalidParameter, quoted
 from tacit.rational import Number, exact
 
-Synopsis: TypeAlias = Histogram | Marginals | Rows
+Synopsis: TypeAlias = Histogram | Marginals | Rows | Median
 Numbers: TypeAlias = NDArray[np.float64]
 
 SHOWN_ROWS = 20
