@@ -212,8 +212,9 @@ class Listed:
 def _written(schema: Schema, columns: Columns, queries: Sequence[LinearQuery]) -> NDArray[np.int64]:
     """A row of weights for each query, in steps of its own grid, one axis a column in the schema's order."""
     rows = np.empty((len(queries), *schema.sizes(columns)), dtype=np.int64)
-    for row, query in zip(rows, queries, strict=True):
-        row[...] = query.weights()[0].reshape(query.sizes).transpose([query.columns.index(name) for name in columns])
+    for place, query in enumerate(queries):
+        axes = [query.columns.index(name) for name in columns]
+        rows[place, ...] = query.weights()[0].reshape(query.sizes).transpose(axes)
     return rows
 
 

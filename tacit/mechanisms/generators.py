@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations_with_replacement, islice
 from math import comb
 from typing import TypeAlias
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.curator.kernel import Curator
+from tacit.domain.grid import Norm
 from tacit.domain.query import LinearQuery, Query
 from tacit.domain.schema import Schema
 from tacit.domain.synopsis import Rows, Synopsis
@@ -21,10 +23,11 @@ from tacit.errors import InvalidParameter, NoSynopsis, quoted
 from tacit.mechanisms.generalisation import rows_bits, subsample_rows
 from tacit.mechanisms.rowsearch import searched, searched_any
 from tacit.mechanisms.synthesizer import STEPS, Solver, checked, synthesize
-from tacit.mechanisms.total import counted, noise
+from tacit.mechanisms.total import SHARE, counted, noise
+from tacit.primitives.additive import Gaussian, Laplace
 from tacit.primitives.mechanism import chance
 from tacit.privacy.budget import Budget
-from tacit.rational import Number, exact, whole
+from tacit.rational import Number, exact, sqrt_up, whole
 
 Generator: TypeAlias = Callable[[Curator, Workload, Budget], Synopsis]
 
@@ -49,11 +52,29 @@ def measured(curator: Curator, workload: Workload, budget: Budget, beta: float) 
     Privacy: the kernel's; the noise is the currency's for the workload's own sensitivity. That the queries are these is
     no secret any more: boosting has paid for each of its draws as for a release (Claim 6.4).
     """
-    asked = Workload(tuple(dict.fromkeys(workload.queries)))
-    mechanism = noise(budget)
-    moved = curator.sensitivity(asked, mechanism.norm)
+    asked, mechanism, moved = _asked(curator, workload, budget)
     error = mechanism.error_bound(beta, coordinates=asked.size, sensitivity=moved, grid=asked.grid)
     return Answers(asked, np.asarray(curator.release(mechanism, asked), dtype=np.float64), error)
+
+
+def _asked(curator: Curator, workload: Workload, budget: Budget) -> tuple[Workload, Laplace | Gaussian, Fraction]:
+    """The queries, each once, with their noise and sensitivity; refuses what could not be released."""
+    workload.check(curator.schema)
+    asked, mechanism = Workload(tuple(dict.fromkeys(workload.queries))), noise(budget)
+    moved = curator.sensitivity(asked, mechanism.norm)
+    mechanism.check(moved, asked.grid)
+    return asked, mechanism, moved
+
+
+def noise_bound(budget: Budget, queries: int, beta: float, sensitivity: Number = 1) -> float:
+    """e: no noise is larger with probability 1 - beta, for any so many queries that one person moves by so much each.
+
+    The accountant's own counterpart of the book's b (ln k + ln(2/beta)). What is asked may move less: `Answers.error`.
+    """
+    k, each = whole(queries, "the number of queries", 1, 10**9), exact(sensitivity, "the sensitivity")
+    mechanism = noise(budget)
+    moved = each * k if mechanism.norm is Norm.L1 else sqrt_up(each * each * k)
+    return mechanism.error_bound(beta, coordinates=k, sensitivity=moved)
 
 
 @dataclass(frozen=True)
@@ -80,12 +101,8 @@ class LexicographicFirst:
         _checked_lambda(self.lam)
 
     def __call__(self, curator: Curator, workload: Workload, budget: Budget) -> Rows:
-        universe = curator.schema.universe
-        if (many := comb(universe + self.people - 1, self.people)) > MOST_DATABASES:
-            raise InvalidParameter(
-                f"{universe} cells and {self.people} people make {quoted(many)} databases; {MOST_DATABASES} can be "
-                "tried. Search for rows instead (RowSearch). Nothing was spent."
-            )
+        _checked_databases(curator.schema.universe, self.people)
+        _asked(curator, workload, budget)
         curator = curator.within(budget, f"LexicographicFirst of {workload}")
         answers = measured(curator, workload, budget, self.beta)
         within = answers.error if self.lam is None else float(exact(self.lam, "lambda")) / 2
@@ -93,6 +110,12 @@ class LexicographicFirst:
         if found is None:
             raise NoSynopsis(f"no database of {self.people} rows is within {within:g} of the noisy answers: {_UNFIT}")
         return found
+
+    def error_bound(self, budget: Budget, queries: int, *, sensitivity: Number = 1) -> float:
+        """lambda, for so many queries that one person moves by so much: what is asked is right to within it."""
+        if self.lam is not None:
+            return float(exact(self.lam, "lambda"))
+        return 2 * noise_bound(budget, queries, self.beta, sensitivity)
 
     def bits(self, schema: Schema) -> float:
         """How long its synopses are."""
@@ -148,7 +171,7 @@ class RowSearch:
         _checked_lambda(self.lam)
 
     def __call__(self, curator: Curator, workload: Workload, budget: Budget) -> Rows:
-        workload.check(curator.schema)
+        _asked(curator, workload, _rest(budget, self.total))
         curator = curator.within(budget, f"RowSearch of {workload}")
         total, budget = counted(curator, budget, self.total)
         answers = measured(curator, workload, budget, self.beta)
@@ -163,6 +186,12 @@ class RowSearch:
                 f"{_UNFIT}"
             )
         return found
+
+    def error_bound(self, budget: Budget, queries: int, *, sensitivity: Number = 1) -> float:
+        """lambda, for so many queries that one person moves by so much: what is asked is right to within it."""
+        if self.lam is not None:
+            return float(exact(self.lam, "lambda"))
+        return 2 * noise_bound(_rest(budget, self.total), queries, self.beta, sensitivity)
 
     def bits(self, schema: Schema) -> float:
         """How long its synopses are; with neither rows nor people given, as long as they may be."""
@@ -202,6 +231,7 @@ class LinearGenerator:
 
     def __call__(self, curator: Curator, workload: Workload, budget: Budget) -> Synopsis:
         checked(curator.schema, workload, 1 if self.total is None else self.total, self.solver, self.steps)
+        _asked(curator, workload, _rest(budget, self.total))
         curator = curator.within(budget, f"LinearGenerator of {workload}")
         total, budget = counted(curator, budget, self.total)
         answers = measured(curator, workload, budget, self.beta)
@@ -221,6 +251,14 @@ class LinearGenerator:
                 return rows
         raise NoSynopsis(f"{_TRIES} samples of the synthesis were all more than {share:g} from it: {_UNFIT}")
 
+    def error_bound(self, budget: Budget, queries: int, people: int, *, sensitivity: Number = 1) -> float:
+        """2 e + alpha n, for so many queries that one person moves by so much; the solver's gap comes to it."""
+        if self.lam is not None:
+            within = float(exact(self.lam, "lambda"))
+        else:
+            within = 2 * noise_bound(_rest(budget, self.total), queries, self.beta, sensitivity)
+        return within + (0 if self.alpha is None else float(exact(self.alpha, "alpha")) * people)
+
     def rows(self, queries: int) -> int:
         """n', for so many queries."""
         if self.alpha is None:
@@ -230,6 +268,20 @@ class LinearGenerator:
     def bits(self, schema: Schema, queries: int) -> float:
         """How long its synopses are, with alpha."""
         return rows_bits(self.rows(queries), schema.universe)
+
+
+def _checked_databases(universe: int, people: int) -> None:
+    few = min(universe - 1, people) <= 20  # otherwise there are C(42, 21) of them and more
+    many = comb(universe + people - 1, people) if few else None
+    if many is None or many > MOST_DATABASES:
+        raise InvalidParameter(
+            f"{universe} cells and {people} people make {quoted(many or 'over 10^11')} databases; {MOST_DATABASES} "
+            "can be tried. Search for rows instead (RowSearch). Nothing was spent."
+        )
+
+
+def _rest(budget: Budget, total: Number | None) -> Budget:
+    return budget if total is not None else budget * (1 - SHARE)
 
 
 def _databases(universe: int, people: int) -> Iterator[NDArray[np.int64]]:

@@ -65,7 +65,7 @@ class Synthesis(Released):
             shares = 1 / np.bincount(classes)[classes]
             table = np.take(table, classes, axis) * shares.reshape([-1 if a == axis else 1 for a in range(len(read))])
         unread = [name for name in names if name not in read]
-        spread = table.reshape(*table.shape, *[1] * len(unread)) / self.schema.cells(unread)
+        spread = table.reshape((*table.shape, *[1] * len(unread))) / self.schema.cells(unread)
         whole_table = np.broadcast_to(spread, (*table.shape, *self.schema.sizes(unread)))
         return whole_table.transpose([(*read, *unread).index(name) for name in names])
 
