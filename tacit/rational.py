@@ -24,7 +24,9 @@ def exact(value: object, name: str, error: type[InvalidInput] = InvalidParameter
     (Fraction(1, 10), Fraction(1, 1000000000))
     """
     if isinstance(value, Fraction):
-        return value
+        # of numpy's integers it would be a Fraction as well, and its powers would wrap
+        plain = type(value.numerator) is int and type(value.denominator) is int
+        return value if plain else Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, int) and not isinstance(value, bool):
         return Fraction(value)
     if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < 1000:

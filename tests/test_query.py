@@ -15,7 +15,7 @@ from kinds import LINEAR, SQUARE, random_schema
 from tacit.domain.grid import Norm, OnGrid
 from tacit.domain.interval import Prefixes, Ranges
 from tacit.domain.parity import Parity
-from tacit.domain.query import FINEST_GRID, LONGEST_SAID, Counting, Linear, LinearQuery, Marginal
+from tacit.domain.query import FINEST_GRID, LONGEST_SAID, MOST_PEOPLE, Counting, Linear, LinearQuery, Marginal
 from tacit.domain.schema import Categories, Integers, Neighbors, Schema
 from tacit.domain.score import Error
 from tacit.domain.workload import Workload, marginals
@@ -131,6 +131,23 @@ def test_counts_of_other_integer_types_do_not_wrap(kind: str) -> None:
     assert Parity.over(SQUARE, "c", "yes").on_grid(counts).units.tolist() == [-40]
     assert Ranges(("c", "yes"), (2, 2)).on_grid(counts).units.tolist() == [100, 220, 120, 120, 220, 100]
     assert Counting.where(SQUARE, {"c": (0, 1), "yes": (0, 1)}).on_grid(counts).units.tolist() == [440]
+
+
+def test_a_hypothesis_of_narrow_counts_answers_as_one_of_wide_counts() -> None:
+    counts = np.array([[100, 120], [120, 100]], dtype=np.uint8)
+    for query in (Parity.over(SQUARE, "c", "yes"), Ranges(("c", "yes"), (2, 2)), Linear.of(SQUARE, "c", [0.5, 1])):
+        table = counts if len(query.columns) == 2 else counts[0]
+        assert query(table).tolist() == query(table.astype(float)).tolist()
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+def test_a_cell_with_more_people_than_there_can_be_is_clipped_and_never_wraps(kind: str) -> None:
+    query = Linear(("c",), (2,), np.array([FINEST_GRID, 0]), Fraction(1, FINEST_GRID))
+    for people in (MOST_PEOPLE, MOST_PEOPLE + 1, 2**41, 2**62, 2**63 - 1):
+        assert query.on_grid(np.array([people, 0], dtype=kind)).units.tolist() == [MOST_PEOPLE * FINEST_GRID]
+    for wrong in (np.zeros(2), np.zeros(2, dtype=np.int32), np.zeros(2, dtype=np.uint64)):
+        with pytest.raises(InvalidParameter, match="64-bit"):
+            OnGrid(wrong)
 
 
 def test_2_to_the_40_people_fit_all_weights() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +44,12 @@ def test_one_tenth_is_one_tenth_however_it_is_written(written: object) -> None:
 def test_what_is_not_a_number_is_refused_by_name(nonsense: object) -> None:
     with pytest.raises(InvalidParameter, match="epsilon"):
         exact(nonsense, "epsilon")
+
+
+def test_a_fraction_of_numpys_integers_is_read_as_one_of_pythons() -> None:
+    read = exact(Fraction(np.int64(3037000501), np.int64(3037000499)), "epsilon")
+    assert type(read.numerator) is type(read.denominator) is int
+    assert read**2 / 8 == Fraction(3037000501**2, 8 * 3037000499**2)  # the square does not fit 64 bits
 
 
 @pytest.mark.parametrize("value", [True, 5.0, "5", None, 11, -1])

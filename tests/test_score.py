@@ -145,10 +145,29 @@ def test_hardness_does_not_wrap_at_the_largest_mu() -> None:
     score = Hardness(whole, (Constant(0),), 0, most)
     for people in (0, 1, most // 2, most, 2**40):
         expected = -max(-(2**20), 2**20 - 2 * 2**20 * min(people, most) // most)
-        assert int(score.on_grid(np.array(people)).units[0]) == expected
+        assert int(score.units(np.array(people))[0]) == expected
     with pytest.raises(InvalidQuery, match="coarser grid"):
         Hardness(whole, (Constant(0),), 0, most + 1)
     assert Hardness(whole, (Constant(0),), 0, most + 1, Fraction(1, 2**10)).mu == most + 1
+
+
+def test_the_grid_of_hardness_is_kept_as_a_fraction() -> None:
+    score = Hardness(WORK, (Constant(1),), 1, 1, "0.25")  # type: ignore[arg-type]
+    assert score.grid == Fraction(1, 4)
+    assert score.units(*[np.ones(SQUARE.sizes(columns), dtype=np.int64) for columns in score.reads]).dtype == np.int64
+    for wrong in (0, "0", "0.3", -1):
+        with pytest.raises(InvalidQuery, match="grid"):
+            Hardness(WORK, (Constant(1),), 1, 1, wrong)  # type: ignore[arg-type]
+
+
+def test_a_synopsis_with_too_few_answers_is_refused_before_it_costs() -> None:
+    class Short:
+        def answer(self, query: Query) -> np.ndarray:
+            return np.zeros(1)
+
+    for score in (Error(WORK, Short()), Hardness(WORK, (Constant(1), Short()), 1, 1)):
+        with pytest.raises(InvalidQuery, match="Nothing was drawn"):
+            score.check(SQUARE)
 
 
 def test_a_score_asks_for_the_columns_of_its_workload() -> None:

@@ -20,6 +20,7 @@ from tacit.domain.grid import Norm
 from tacit.domain.interval import Prefixes, Ranges
 from tacit.domain.parity import Parity
 from tacit.domain.query import Conjunctions, Counting, Linear, LinearQuery, Marginal, Query
+from tacit.domain.residual import Residual
 from tacit.domain.schema import Integers, Neighbors, Schema
 from tacit.domain.score import Error, Fit, Function, Hardness, _Score
 from tacit.domain.workload import Workload, marginals, prefixes
@@ -372,3 +373,41 @@ def test_the_claim_of_a_query_cannot_be_changed_after_it_was_made() -> None:
     with pytest.raises(InvalidQuery):
         replace(query, numerators=np.array([-1, 0, 1]))
     assert issubclass(Linear, LinearQuery)
+
+
+def test_numbers_of_numpys_in_a_query_made_by_hand_do_not_wrap_in_its_sensitivity() -> None:
+    pairs: list[tuple[Query, Query]] = [
+        (Ranges(A, (np.int8(125),)), Ranges(A, (125,))),  # type: ignore[arg-type]
+        (Prefixes(A, (np.int16(30000),)), Prefixes(A, (30000,))),  # type: ignore[arg-type]
+        (Linear(A, (np.int8(2),), np.array([1, 0]), HALF), Linear(A, (2,), np.array([1, 0]), Fraction(1, 2))),  # type: ignore[arg-type]
+        (
+            Function(A, (2,), np.max, np.int8(100), {Norm.L1: HALF}, ADD, HALF),  # type: ignore[arg-type]
+            Function(A, (2,), np.max, 100, {Norm.L1: Fraction(1, 2)}, ADD, Fraction(1, 2)),
+        ),
+    ]
+    for hand, honest in pairs:
+        claimed = hand.sensitivity(Norm.L1, ADD)
+        assert claimed == honest.sensitivity(Norm.L1, ADD)
+        assert type(claimed.numerator) is type(claimed.denominator) is type(hand.size) is int
+    assert hash(Ranges(["a"], [5])) == hash(Ranges(A, (5,)))  # type: ignore[arg-type]
+
+
+def test_a_residual_made_by_hand_leaves_no_other_claim_behind() -> None:
+    numerators = (1, -104, -104, 10277)
+    hand = Residual(("a", "b"), (np.int8(100), np.int8(100)), numerators)  # type: ignore[arg-type]
+    hand.sensitivity(Norm.L1, ADD)
+    assert Residual(("a", "b"), (100, 100), numerators).sensitivity(Norm.L1, ADD) >= Fraction(
+        99 * 99 + 2 * 99 * 104 + 10277, 2**20
+    )
+
+
+def test_the_claim_of_a_function_cannot_be_changed_after_it_was_made() -> None:
+    declared = {Norm.L1: Fraction(5)}
+    query = Function.of(SQUARE, "b", np.max, sensitivity=declared, neighbors=ADD)
+    declared[Norm.L1] = Fraction(1, 10**9)
+    assert query.sensitivity(Norm.L1, ADD) > 5
+    with pytest.raises(TypeError):
+        query.declared[Norm.L1] = Fraction(1)  # type: ignore[index]
+
+
+HALF = Fraction(np.int64(1), np.int64(2))  # type: ignore[call-overload]

@@ -9,6 +9,7 @@ from kinds import LINEAR, SCORES, SQUARE, random_schema
 from neighbours import units, universe
 
 from tacit.domain.query import Counting, LinearQuery, Query
+from tacit.domain.residual import Residual
 from tacit.domain.single import single
 from tacit.domain.workload import Workload
 from tacit.errors import InvalidInput, InvalidQuery
@@ -49,4 +50,6 @@ def test_what_has_no_such_answer_is_refused() -> None:
         single(LINEAR["Marginal"][1](SQUARE, rng), 10**6)
     with pytest.raises(InvalidQuery):
         single(SCORES["Error"][1](SQUARE, rng), 0)
+    with pytest.raises(InvalidQuery, match="below zero"):
+        single(Residual.of(SQUARE, ("a", "b")), 3)
     assert units(single(LINEAR["Counting"][1](SQUARE, rng), 0), SQUARE, universe(SQUARE))

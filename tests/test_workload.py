@@ -109,6 +109,16 @@ def test_grids_that_would_not_fit_together_are_refused_in_public() -> None:
             Workload((one(grids[0]), one(grids[1])))
 
 
+def test_grids_of_which_the_common_one_would_clip_the_people_there_can_be_are_refused() -> None:
+    one, other = (Linear(("c",), (2,), np.array([1, steps]), Fraction(1, steps)) for steps in (2**22, 2**22 - 1))
+    with pytest.raises(InvalidQuery, match="grids"):
+        Workload((one, other))
+    near = Linear(("c",), (2,), np.array([1, 3]), Fraction(1, 3))
+    assert Workload((one,)).grid == Fraction(1, 2**22)
+    many = Workload((Counting.where(SQUARE), near)).on_grid(np.array(2**40), np.array([0, 2**40]))
+    assert many.units.tolist() == [3 * 2**40, 3 * 2**40]
+
+
 def test_no_answer_wraps_when_grids_are_brought_together() -> None:
     """A function may return anything; in finer steps it is clipped, which moves no two answers further apart."""
     for returned in (1e300, -1e300, 2.0**49, float("inf")):

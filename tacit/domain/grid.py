@@ -28,6 +28,10 @@ class OnGrid:
     units: NDArray[np.int64]
     grid: Fraction = Fraction(1)
 
+    def __post_init__(self) -> None:
+        if self.units.dtype != np.int64:  # others would wrap or round where they meet noise
+            raise InvalidParameter(f"answers on a grid are 64-bit integers, not {self.units.dtype}. Nothing was drawn.")
+
     def plus(self, noise: NDArray[np.int64]) -> NDArray[Any]:
         """The noisy answers, still on the grid; whole numbers where the grid is 1."""
         if noise.shape != self.units.shape:  # spread over several draws, one answer would be given several times

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from tacit.domain.grid import Norm, OnGrid
 from tacit.domain.schema import Neighbors, Schema
 from tacit.errors import InvalidQuery, quoted
-from tacit.rational import sqrt_up, whole
+from tacit.rational import exact, sqrt_up, whole
 
 Columns: TypeAlias = tuple[str, ...]
 Counts: TypeAlias = NDArray[Any]  # over the cells of a column set: whole numbers in data, any numbers in a synopsis
@@ -35,7 +35,8 @@ Cells: TypeAlias = range | tuple[int, ...]  # of one column, rising; a range whe
 MOST_QUERY_CELLS = 10**7  # one query may look at so many cells of one column set
 MOST_QUERY_COLUMNS = 32  # as many as an array has axes
 WEIGHT_GRID = Fraction(1, 2**20)  # real weights are rounded to it, once and in public
-FINEST_GRID = 2**22  # no grid has a finer step than 1/this: then 2^40 people fit 64 bits, weights and all
+MOST_PEOPLE = 2**40  # in one table; a cell that has more is taken for one that has as many
+FINEST_GRID = 2**22  # no grid has a finer step than 1/this: then so many people fit 64 bits, weights and all
 MOST_UNITS = 2**62  # two numbers of this size have a difference within 64 bits
 LONGEST_SAID = 200  # what a query says of itself in a ledger
 
@@ -86,16 +87,34 @@ class Query(ABC):
 
     def __call__(self, *tables: Counts) -> NDArray[Any]:
         """The answers, as numbers."""
-        units = self.units(*tables)
+        units = self.units(*[wide(table) for table in tables])
         return units if self.grid == 1 else units * float(self.grid)
 
     def on_grid(self, *tables: Counts) -> OnGrid:
         """The exact answers to a table of whole counts, ready for noise."""
         if any(table.dtype.kind not in "iu" for table in tables):
             raise InvalidQuery("a table of people holds whole counts; these are none. Nothing was drawn.")
-        # unsigned or narrow counts would wrap in a difference or a sum
-        whole_tables = [table.astype(np.int64, copy=False) for table in tables]
-        return OnGrid(np.asarray(self.units(*whole_tables), dtype=np.int64), self.grid)
+        # clipping a count moves it no further, and in the same direction; fewer than 64 bits hold no such count
+        held = [np.minimum(table, MOST_PEOPLE) if table.dtype.itemsize == 8 else table for table in tables]
+        return OnGrid(np.asarray(self.units(*[wide(table) for table in held]), dtype=np.int64), self.grid)
+
+
+def wide(table: Counts) -> Counts:
+    """Whole counts in 64 bits: unsigned or narrow ones would wrap in a difference or a sum."""
+    return table.astype(np.int64, copy=False) if table.dtype.kind in "iu" else table
+
+
+def plain(columns: object, sizes: object) -> tuple[Columns, tuple[int, ...]]:
+    """Names and sizes as a query keeps them: a size that is a number of numpy's would wrap in a sensitivity."""
+    if isinstance(columns, str) or not isinstance(columns, Iterable) or not isinstance(sizes, Iterable):
+        raise InvalidQuery("a query has a list of columns, and a list of their sizes. Nothing was spent.")
+    names, numbers = tuple(columns), tuple(sizes)
+    if len(names) != len(numbers) or not all(isinstance(name, str) for name in names):
+        raise InvalidQuery("a query has the name and the size of each column that it reads. Nothing was spent.")
+    return names, tuple(
+        whole(size, f"the size of column {quoted(name)}", 1, MOST_QUERY_CELLS, InvalidQuery)
+        for name, size in zip(names, numbers, strict=True)
+    )
 
 
 class LinearQuery(Query):
@@ -110,10 +129,9 @@ class LinearQuery(Query):
 
     def __post_init__(self) -> None:
         """Refuses what no schema could have; a query that was made by hand is held to the same limits."""
-        if len(self.columns) != len(self.sizes) or not all(isinstance(name, str) for name in self.columns):
-            raise InvalidQuery("a query has the name and the size of each column that it reads. Nothing was spent.")
-        for name, size in zip(self.columns, self.sizes, strict=True):
-            whole(size, f"the size of column {quoted(name)}", 1, MOST_QUERY_CELLS, InvalidQuery)
+        columns, sizes = plain(self.columns, self.sizes)
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "sizes", sizes)
         if len(set(self.columns)) != len(self.columns):
             raise InvalidQuery(f"a column stands twice in {quoted(', '.join(self.columns))}. Nothing was spent.")
         if len(self.columns) > MOST_QUERY_COLUMNS:
@@ -174,6 +192,14 @@ def sized(schema: Schema, columns: object) -> tuple[Columns, tuple[int, ...]]:
         raise InvalidQuery(f"columns are a list of names, not {quoted(columns)}. Nothing was spent.")
     names = tuple(columns)
     return names, schema.sizes(names)
+
+
+def one_part(grid: object) -> Fraction:
+    """A grid of weights or of scores: one part in 1 to `FINEST_GRID`, as a Fraction."""
+    step = exact(grid, "a grid", InvalidQuery)
+    if step.numerator != 1 or step.denominator > FINEST_GRID:
+        raise InvalidQuery(f"a grid of weights or of scores is one part in 1 to {FINEST_GRID}. Nothing was spent.")
+    return step
 
 
 class _Cells(LinearQuery):
@@ -318,9 +344,8 @@ class Linear(LinearQuery):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        steps = 1 / self.grid if isinstance(self.grid, Fraction) and self.grid > 0 else Fraction(0)
-        if steps.denominator != 1 or not 1 <= steps <= FINEST_GRID:
-            raise InvalidQuery(f"a grid of weights is one part in 1 to {FINEST_GRID}. Nothing was spent.")
+        object.__setattr__(self, "grid", grid := one_part(self.grid))
+        steps = 1 / grid
         given = np.asarray(self.numerators)
         if given.dtype.kind not in "iu" or given.shape != (self.cells,):
             raise InvalidQuery(f"{self.cells} cells need as many whole numerators. Nothing was spent.")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.domain.grid import Norm
-from tacit.domain.query import FINEST_GRID, WEIGHT_GRID, Columns, Counts, LinearQuery, sized
+from tacit.domain.query import WEIGHT_GRID, Columns, Counts, LinearQuery, one_part, sized
 from tacit.domain.schema import Neighbors, Schema
 from tacit.errors import InvalidQuery
 from tacit.rational import Number, exact, sqrt_up
@@ -47,9 +47,8 @@ class Residual(LinearQuery):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        k, steps = len(self.columns), 1 / self.grid if isinstance(self.grid, Fraction) and self.grid > 0 else 0
-        if not isinstance(steps, Fraction) or steps.denominator != 1 or not 1 <= steps <= FINEST_GRID:
-            raise InvalidQuery(f"a grid of weights is one part in 1 to {FINEST_GRID}. Nothing was spent.")
+        object.__setattr__(self, "grid", grid := one_part(self.grid))
+        k, steps = len(self.columns), 1 / grid
         if k > MOST_COLUMNS or any(size < 2 for size in self.sizes):
             raise InvalidQuery(
                 f"a residual is over at most {MOST_COLUMNS} columns, each of two cells or more. Nothing was spent."

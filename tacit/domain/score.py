@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import isqrt
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from tacit.domain.grid import Norm
 from tacit.domain.net import Net, pieces
 from tacit.domain.query import (
-    FINEST_GRID,
     MOST_QUERY_CELLS,
     MOST_UNITS,
     WEIGHT_GRID,
@@ -24,6 +24,8 @@ from tacit.domain.query import (
     Counts,
     Query,
     brief,
+    one_part,
+    plain,
     sized,
 )
 from tacit.domain.schema import Neighbors, Schema
@@ -56,8 +58,13 @@ class _Score(Query):
     def reads(self) -> tuple[Columns, ...]:
         return self.workload.reads
 
+    @cached_property
+    def _believed(self) -> Any:
+        """What the synopses answer, of those scores that have any."""
+
     def check(self, schema: Schema) -> None:
         self.workload.check(schema)
+        _ = self._believed  # is public: what is wrong with it is refused before it costs
 
     def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
         if norm is not Norm.LINF:
@@ -218,17 +225,16 @@ class Hardness(_Score):
         if not self.synopses:
             raise InvalidQuery("hardness is of the synopses so far; before the first it is uniform. Nothing was spent.")
         lam, mu = exact(self.lam, "lambda", InvalidQuery), exact(self.mu, "mu", InvalidQuery)
-        parts = 1 / exact(self.grid, "a grid", InvalidQuery) if self.grid else Fraction(0)
-        if parts.denominator != 1 or not 1 <= parts <= FINEST_GRID:
-            raise InvalidQuery(f"the grid of a hardness is one part in 1 to {FINEST_GRID}. Nothing was spent.")
-        step = self.workload.grid
+        grid, step = one_part(self.grid), self.workload.grid
         whole_lam, whole_mu = round(lam / step), round(mu / step)
-        most = MOST_UNITS // (2 * int(parts))  # so that the product below stays within 64 bits
+        most = MOST_UNITS // (2 * grid.denominator)  # so that the product below stays within 64 bits
         if not (0 <= whole_lam < MOST_UNITS and 1 <= whole_mu <= most):
             raise InvalidQuery(
                 f"lambda must lie between 0 and {shown(MOST_UNITS * step)}, and mu between {shown(step)} and "
                 f"{shown(most * step)} (a coarser grid allows more). Nothing was spent."
             )
+        object.__setattr__(self, "synopses", tuple(self.synopses))
+        object.__setattr__(self, "grid", grid)
         object.__setattr__(self, "lam", whole_lam * step)
         object.__setattr__(self, "mu", whole_mu * step)
         object.__setattr__(self, "_whole", (whole_lam, whole_mu))
@@ -243,7 +249,7 @@ class Hardness(_Score):
 
     def units(self, *tables: Counts) -> NDArray[Any]:
         lam, mu = self._whole  # type: ignore[attr-defined]
-        one = int(1 / self.grid)  # the largest a_j, in steps of the grid
+        one = self.grid.denominator  # the largest a_j, in steps of the grid
         truth = self.workload.units(*tables)
         total = np.zeros(self.size, dtype=np.int64)
         for answers in self._believed:
@@ -271,9 +277,30 @@ class Function(Query):
     sizes: tuple[int, ...]
     function: Callable[[Counts], Any] = field(repr=False)
     answers: int
-    declared: Mapping[Norm, Fraction]
+    declared: Mapping[Norm, Fraction]  # as it was given; nobody can change it afterwards
     neighbors: Neighbors
     grid: Fraction = WEIGHT_GRID
+
+    def __post_init__(self) -> None:
+        columns, sizes = plain(self.columns, self.sizes)
+        declared = {norm: exact(value, "a sensitivity", InvalidQuery) for norm, value in self.declared.items()}
+        step = exact(self.grid, "a grid", InvalidQuery)
+        if not callable(self.function) or not all(isinstance(norm, Norm) for norm in declared):
+            raise InvalidQuery("a function needs something to call, and a sensitivity by norm. Nothing was spent.")
+        if not declared or any(value <= 0 for value in declared.values()):
+            raise InvalidQuery("a sensitivity must be positive. Nothing was spent.")
+        if not Fraction(1, 2**50) <= step <= 2**50:
+            raise InvalidQuery("the grid of a function must lie between 2^-50 and 2^50. Nothing was spent.")
+        kept = {
+            "columns": columns,
+            "sizes": sizes,
+            "answers": whole(self.answers, "the number of answers", 1, MOST_QUERY_CELLS, InvalidQuery),
+            "declared": MappingProxyType(declared),
+            "neighbors": Neighbors(self.neighbors),
+            "grid": step,
+        }
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of(
@@ -293,16 +320,7 @@ class Function(Query):
             if size != 1:
                 raise InvalidQuery("a vector's sensitivity is declared in a named norm. Nothing was spent.")
             sensitivity = dict.fromkeys(Norm, sensitivity)
-        declared = {norm: exact(value, "a sensitivity", InvalidQuery) for norm, value in sensitivity.items()}
-        step = exact(grid, "a grid", InvalidQuery)
-        size = whole(size, "the number of answers", 1, MOST_QUERY_CELLS, InvalidQuery)
-        if not callable(function) or not all(isinstance(norm, Norm) for norm in declared):
-            raise InvalidQuery("a function needs something to call, and a sensitivity by norm. Nothing was spent.")
-        if not declared or any(value <= 0 for value in declared.values()):
-            raise InvalidQuery("a sensitivity must be positive. Nothing was spent.")
-        if not Fraction(1, 2**50) <= step <= 2**50:
-            raise InvalidQuery("the grid of a function must lie between 2^-50 and 2^50. Nothing was spent.")
-        return cls(names, sizes, function, size, declared, Neighbors(neighbors), step)
+        return cls(names, sizes, function, size, sensitivity, neighbors, grid)  # type: ignore[arg-type]
 
     @property
     def reads(self) -> tuple[Columns, ...]:

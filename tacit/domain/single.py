@@ -40,7 +40,13 @@ def single(query: Query, index: int) -> LinearQuery:
         return Counting(query.columns, query.sizes, (*[(int(cell),) for cell in by], ends))
     if query.size == 1:
         return query
-    return Linear(query.columns, query.sizes, query.weights()[place], query.grid)
+    weights = query.weights()[place]
+    if int(weights.min()) < 0:
+        raise InvalidQuery(
+            f"one answer of {query} has weights below zero, and a linear query has none (Section 4.1). "
+            "Nothing was spent."
+        )
+    return Linear(query.columns, query.sizes, weights, query.grid)
 
 
 def _cell(query: LinearQuery, cells: tuple[np.intp, ...] | tuple[()]) -> Counting:

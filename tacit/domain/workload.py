@@ -19,7 +19,7 @@ from tacit.domain.interval import Prefixes, Ranges
 from tacit.domain.parity import Parity
 from tacit.domain.predicate import parse
 from tacit.domain.query import (
-    FINEST_GRID,
+    MOST_PEOPLE,
     MOST_QUERY_CELLS,
     MOST_UNITS,
     Columns,
@@ -64,7 +64,8 @@ class Workload(Query):
         object.__setattr__(self, "queries", tuple(flat))
         if (answers := sum(query.size for query in flat)) > MOST_ANSWERS:
             raise InvalidQuery(f"{answers} answers are more than the {MOST_ANSWERS} of a workload. Nothing was spent.")
-        if any(query.grid / self.grid > FINEST_GRID for query in flat):
+        steps = {query.grid: int(query.grid / self.grid) for query in flat}
+        if any(many > 1 and MOST_UNITS // many * grid < MOST_PEOPLE for grid, many in steps.items()):
             raise InvalidQuery("the grids of these queries are too unlike to be answered together. Nothing was spent.")
 
     @cached_property
@@ -113,7 +114,7 @@ class Workload(Query):
         return answers
 
     def _scaled(self, units: NDArray[Any], grid: Fraction) -> NDArray[Any]:
-        """In steps of the common grid; clipping is 1-Lipschitz, and keeps impossibly large counts within 64 bits."""
+        """In steps of the common grid; clipping is 1-Lipschitz, and begins beyond as many as `MOST_PEOPLE`."""
         steps = int(grid / self.grid)
         return units if steps == 1 else np.clip(units, -(MOST_UNITS // steps), MOST_UNITS // steps) * steps
 
