@@ -39,20 +39,33 @@ RELEASES = 2500
 
 SCHEMA = Schema([Integers("a", 0, 3), Categories("b", ("x", "y")), Integers("c", 0, 2), Integers("one", 7, 7)])
 CODES = np.random.default_rng(0).integers(0, SCHEMA.sizes(SCHEMA.names), (500, 4))
-WIDE = Schema([Integers(name, 0, 5) for name in "abc"])  # many cells, so that few releases tell much
+WIDE = Schema([Integers(name, 0, 4, missing="cell", outside="clamp") for name in "abc"])  # few releases tell much
+KEPT = Schema(  # no row is dropped
+    [
+        Integers("a", 0, 2, missing="cell", outside="clamp"),
+        *(Categories(name, ("x",), missing="cell", outside="cell") for name in ("b", "c", "one")),
+    ]
+)
 PURE, CONCENTRATED = Budget.of(1), Budget.of(1, "1e-9")
 ADD, REPLACE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
 
-def curator(budget: Budget, neighbors: Neighbors = ADD, codes: np.ndarray = CODES, *, quiet: bool = False) -> Curator:
-    ours = Curator(Table(SCHEMA, codes), MemoryLedger(budget), neighbors)
+def curator(
+    budget: Budget,
+    neighbors: Neighbors = ADD,
+    codes: np.ndarray = CODES,
+    *,
+    quiet: bool = False,
+    schema: Schema = SCHEMA,
+) -> Curator:
+    ours = Curator(Table(schema, codes), MemoryLedger(budget), neighbors)
     if quiet:
         ours._noise = Scripted()
     return ours
 
 
-def over(*sets: Sequence[str]) -> Workload:
-    return Workload(tuple(Marginal.over(SCHEMA, *columns) for columns in sets))
+def over(*sets: Sequence[str], schema: Schema = SCHEMA) -> Workload:
+    return Workload(tuple(Marginal.over(schema, *columns) for columns in sets))
 
 
 WORKLOADS = {
@@ -131,16 +144,20 @@ def test_any_workload_of_marginals_is_released(
     sets: list[tuple[str, ...]], budget: Budget, neighbors: Neighbors, known: bool, mended: bool
 ) -> None:
     total = 500 if known and neighbors is REPLACE else None
-    released = release_marginals(curator(budget, neighbors), over(*sets), budget, total=total, nonnegative=mended)
+    schema = SCHEMA if total is None else KEPT
+    codes, work = CODES % schema.sizes(schema.names), over(*sets, schema=schema)
+    ours = curator(budget, neighbors, codes, schema=schema)
+    released = release_marginals(ours, work, budget, total=total, nonnegative=mended)
     assert released.discrepancy <= TOLERANCE * max(released.total, 0) + 1e-6
     assert mended <= (min(float(table.min()) for table in released.tables.values()) >= 0)
     if total is not None:
         assert released.total == pytest.approx(500, rel=1e-5)
     for columns in sets:
-        assert released.project(columns).shape == SCHEMA.sizes(columns)
-    quiet = release_marginals(curator(budget, neighbors, quiet=True), over(*sets), budget, total=total)
+        assert released.project(columns).shape == schema.sizes(columns)
+    quiet = curator(budget, neighbors, codes, quiet=True, schema=schema)
+    exact = release_marginals(quiet, work, budget, total=total)
     for columns in sets:
-        assert quiet.project(columns) == pytest.approx(Table(SCHEMA, CODES).project(columns), abs=1e-5)
+        assert exact.project(columns) == pytest.approx(Table(schema, codes).project(columns), abs=1e-5)
 
 
 @paid_in
@@ -185,7 +202,17 @@ def test_what_is_no_workload_of_marginals_is_refused_at_no_cost(
 @pytest.mark.parametrize("total", [-1, 2.5, "500", True, 2**50])
 def test_a_total_that_is_no_number_of_people_is_refused(total: object) -> None:
     with pytest.raises(InvalidParameter, match="number of people"):
-        predicted_error(SCHEMA, over("ab"), PURE, REPLACE, total=total)  # type: ignore[arg-type]
+        predicted_error(KEPT, over("ab", schema=KEPT), PURE, REPLACE, total=total)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("budget", [PURE, CONCENTRATED], ids=["Laplace", "Gaussian"])
+def test_a_public_total_is_refused_where_a_column_drops_rows(budget: Budget) -> None:
+    """Of 1000 people 100 may be dropped, whichever column is asked for; every bound would be false by as many."""
+    dropping = Schema([*KEPT.columns[:3], Integers("one", 7, 7, missing="cell")])
+    for ask in (predicted_error, measurement):
+        assert ask(KEPT, over("ab", schema=KEPT), budget, REPLACE, total=1000)
+        with pytest.raises(InvalidParameter, match="'one' drops rows"):
+            ask(dropping, over("ab", schema=dropping), budget, REPLACE, total=1000)
 
 
 def test_more_cells_than_fit_are_refused_before_anything_is_spent() -> None:
@@ -208,8 +235,8 @@ def test_noise_beyond_what_can_be_drawn_is_refused_before_the_block_is_charged()
 # -- how it is measured
 
 
-def plan(work: Workload, budget: Budget, neighbors: Neighbors = ADD, total: int | None = None) -> Measurement:
-    return measurement(SCHEMA, work, budget, neighbors, total=total)
+def plan(work: Workload, budget: Budget) -> Measurement:
+    return measurement(SCHEMA, work, budget, ADD)
 
 
 def test_duplicates_and_other_orders_are_measured_once() -> None:
@@ -255,8 +282,9 @@ def test_residuals_are_never_worse_than_whole_marginals_at_the_same_price() -> N
 
 @work_of
 def test_a_public_total_is_not_paid_for(work: Workload) -> None:
+    work = over(*[query.reads[0] for query in work.queries], schema=KEPT)
     for budget in (PURE, CONCENTRATED):
-        unknown, known = plan(work, budget, REPLACE), plan(work, budget, REPLACE, total=500)
+        unknown, known = (measurement(KEPT, work, budget, REPLACE, total=total) for total in (None, 500))
         assert known.variances[()] == 0
         assert all(() not in query.reads for query in known.query.queries if isinstance(query, Residual))
         assert known.mean_l1 <= unknown.mean_l1

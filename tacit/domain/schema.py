@@ -359,6 +359,11 @@ class Schema:
         """|X|, exactly, however large."""
         return prod(column.size for column in self.columns)
 
+    @property
+    def dropping(self) -> tuple[str, ...]:
+        """The columns of which a missing or an outside value leaves its row out of every count."""
+        return tuple(column.name for column in self.columns if DROP in (column.missing, column.outside))
+
     def describe(self) -> list[dict[str, Any]]:
         """What a contract or a saved synopsis says of the columns."""
         return [column.describe() for column in self.columns]

@@ -28,8 +28,8 @@ def release_marginals(
     """Releases a workload of whole marginals, in one release that spends the whole budget.
 
     They agree with each other wherever they overlap. With `nonnegative` no cell is below zero, so that rows can be
-    sampled from them; without, every cell is unbiased. Where the number of people is public (replace-one neighbours),
-    `total` is kept exactly.
+    sampled from them; without, every cell is unbiased. Where the number of people is public (replace-one neighbours)
+    and no column drops a row, `total` is kept exactly.
     Privacy: the kernel's: one Gaussian or Laplace release (Thms 3.6, 3.22), then post-processing (Prop. 2.1).
     Accuracy: `predicted_error` and `error_bound` before anything is spent; `standard_error` of the synopsis after.
     """
@@ -49,9 +49,9 @@ def release_marginals(
 class PredictedError:
     """The errors to expect, in people; from public facts alone.
 
-    `deviation` is exact for marginals that may be negative. `mean_absolute` and `l1` follow from it exactly for
-    Gaussian noise and from above for Laplace noise. Mending negative cells only lowers them in practice: by half, or by
-    nine tenths where most cells are empty.
+    `deviation` is exact for marginals that may be negative. `mean_absolute` and `l1` follow from it as for a normal
+    error, from above: by next to nothing for Gaussian noise, by more for Laplace noise. Mending negative cells only
+    lowers them in practice: by half, or by nine tenths where most cells are empty.
     """
 
     deviation: Mapping[Columns, float]  # the standard deviation of each cell of a marginal

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.domain.lattice import shared
-from tacit.domain.query import Columns, Conjunctions, Marginal, Query
+from tacit.domain.query import MOST_PEOPLE, Columns, Conjunctions, Marginal, Query
 from tacit.domain.residual import MOST_COLUMNS, Residual, assembled, cell_variance, parts
 from tacit.domain.schema import Neighbors, Schema
 from tacit.domain.workload import Workload
-from tacit.errors import InvalidParameter, InvalidQuery
+from tacit.errors import InvalidParameter, InvalidQuery, quoted
 from tacit.mechanisms.consistency import consistent
 from tacit.primitives.additive import Gaussian, Laplace
 from tacit.primitives.mechanism import chance
@@ -26,7 +26,6 @@ from tacit.rational import whole
 
 MOST_TABLE_CELLS = 2 * 10**7  # of all marginals of one release
 MOST_PARTS = 100_000  # column sets within them
-MOST_PEOPLE = 2**40
 
 _LEAST_WEIGHT = 1 / 64  # of a residual, where the heaviest has 1
 
@@ -61,7 +60,7 @@ class Measurement:
 
     @cached_property
     def mean_l1(self) -> float:
-        """The expected L1 error of a marginal in people, mean over the workload, before negative cells are mended."""
+        """The expected L1 error of a marginal, from above, mean over the workload, before negative cells are mended."""
         errors = [self.schema.cells(columns) * self.deviation(columns) for columns in self.asked]
         return sqrt(2 / pi) * sum(errors) / len(errors)
 
@@ -119,7 +118,7 @@ def measurement(
     if sum(2 ** len(columns) for columns in held) > 8 * MOST_PARTS:
         raise InvalidQuery("these marginals have too many columns each; ask for smaller ones. Nothing was spent.")
     shared(held)  # refuses what could not be made to agree
-    known = _checked_total(total, neighbors)
+    known = _checked_total(schema, total, neighbors)
     found = [_whole(schema, asked, held, held, budget, neighbors, known)]
     if len(held) < len(asked):
         found.append(_whole(schema, asked, held, asked, budget, neighbors, known))
@@ -156,13 +155,18 @@ def maximal(column_sets: Sequence[Columns]) -> tuple[Columns, ...]:
     return tuple(columns for columns in column_sets if frozenset(columns) in largest)
 
 
-def _checked_total(total: int | None, neighbors: Neighbors) -> float | None:
+def _checked_total(schema: Schema, total: int | None, neighbors: Neighbors) -> float | None:
     if total is None:
         return None
     if neighbors is not Neighbors.REPLACE_ONE:
         raise InvalidParameter(
             f"under {neighbors.value} neighbours the number of people is not public, so no total can be set; leave it "
             "out, and it is measured with the rest. Nothing was spent."
+        )
+    if dropping := schema.dropping:
+        raise InvalidParameter(
+            f"column {quoted(dropping[0])} drops rows, so the counts may sum to fewer people than the public number; "
+            "leave the total out, and it is measured with the rest. Nothing was spent."
         )
     return float(whole(total, "the public number of people", 0, MOST_PEOPLE))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tacit.curator.kernel import Curator
 from tacit.curator.ledger import Ledger
 from tacit.domain.query import LinearQuery, Marginal, Query
-from tacit.domain.schema import DROP, Neighbors, Schema
+from tacit.domain.schema import Neighbors, Schema
 from tacit.domain.workload import Workload
 from tacit.errors import BudgetExceeded, InvalidQuery, NoSuchGuarantee, quoted
 from tacit.mechanisms.marginals import PredictedError, predicted_error, release_marginals
@@ -175,5 +175,4 @@ def _known_total(people: People) -> int | None:
     """The public number of people, if every one of them is in the counts: no column drops a row."""
     if people.contract.neighbors is not Neighbors.REPLACE_ONE:
         return None
-    dropping = any(DROP in (column.missing, column.outside) for column in people.contract.schema)
-    return None if dropping else people.contract.people
+    return None if people.contract.schema.dropping else people.contract.people
