@@ -192,6 +192,19 @@ def test_the_tight_bounds_are_below_the_books() -> None:
     assert numeric.error_bound(beta, queries=1) >= 45 * log(2 * 5 / beta) * 0.95  # the answers' part
 
 
+@pytest.mark.parametrize("budget", [Budget.of(9), Budget.of(30), Budget.of(9, "1e-6")], ids=str)
+def test_an_answer_of_numeric_sparse_keeps_its_bound_on_every_grid(budget: Budget) -> None:
+    beta = 0.06
+    sparse = NumericSparse(curator(budget), budget, threshold=0, count=1, share=Fraction(1, 9))
+    bound = sparse.error_bound(beta, queries=1)
+    for grid in (Fraction(1, 1024), Fraction(1, 64), Fraction(3, 1024), Fraction(1, 3), Fraction(1), Fraction(bound)):
+        wide = np.arange(int(Fraction(bound) / grid) + 1, int(60 / grid) + 60)
+        assert 2 * float(sparse.noise.probabilities(wide, grid=grid).sum()) <= beta / 2
+    # and of one number, however far a person moves it
+    far = NumericSparse(curator(budget), budget, threshold=0, count=1, sensitivity=50)
+    assert far.error_bound(beta, queries=1) >= far.noise.error_bound(beta / 2, sensitivity=50)
+
+
 @pytest.mark.parametrize(("share", "often"), [(Fraction(1), False), (Fraction(1, 6), True)])
 def test_sparse_errs_by_more_than_its_bound_no_more_often_than_it_says(share: Fraction, often: bool) -> None:
     """400 streams, beta = 0.5: 260 failures are six standard errors above a half; a sixth of the bound has more."""

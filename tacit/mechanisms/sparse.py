@@ -9,7 +9,7 @@ from threading import Lock
 from tacit.curator.kernel import Curator, Session
 from tacit.domain.query import Query
 from tacit.errors import Halted, InvalidParameter
-from tacit.primitives.additive import Gaussian, Laplace
+from tacit.primitives.additive import Gaussian, Laplace, each
 from tacit.primitives.threshold import AboveThreshold
 from tacit.privacy.budget import Budget, Currency
 from tacit.rational import Number, exact, shown, whole
@@ -86,8 +86,8 @@ class NumericSparse:
                 f"the answers' share must lie between 0 and 1, not {shown(part)}. Nothing was spent."
             )
         count = whole(count, "the number of answers above", 1, MOST_ABOVE)
-        each = budget * part / count
-        self.noise = Laplace(each.epsilon) if each.currency is Currency.EPSILON else Gaussian(each.rho)
+        answer = budget * part / count
+        self.noise = Laplace(answer.epsilon) if answer.currency is Currency.EPSILON else Gaussian(answer.rho)
         self._curator = curator.within(budget, f"NumericSparse(count={count})")
         self._sparse = Sparse(
             self._curator,
@@ -113,10 +113,17 @@ class NumericSparse:
         """A noisy answer if the query is above, None if not. The noise that was compared is never released."""
         return float(self._curator.release(self.noise, query).item()) if self._sparse.ask(query) else None
 
-    def error_bound(self, beta: float, *, queries: int, sensitivity: Number = 1) -> float:
-        """The alpha of Thm 3.28, with the noise that is drawn: half of beta for Sparse, half for the c answers."""
-        count = self._sparse.count
-        answers = self.noise.error_bound(beta / 2, coordinates=count, sensitivity=sensitivity)
+    def error_bound(self, beta: float, *, queries: int) -> float:
+        """The alpha of Thm 3.28, with the noise that is drawn: half of beta for Sparse, half for the c answers.
+
+        On whatever grid an answer is: P[|Z| > e] is at most 2 exp(-e/b) for the discrete Laplace, and 2 exp(-e^2/2s^2)
+        for the discrete Gaussian (Canonne, Kamath & Steinke 2020, Cor. 17).
+        """
+        moved, exponent = self.above.sensitivity, log(2 / each(beta / 2, self._sparse.count))
+        if isinstance(self.noise, Laplace):
+            answers = float(self.noise.scale(moved)) * exponent
+        else:
+            answers = sqrt(2 * float(self.noise.variance(moved)) * exponent)
         return max(self._sparse.error_bound(beta / 2, queries=queries), answers)
 
 
