@@ -100,6 +100,16 @@ def test_on_a_fine_grid_it_is_the_laplace_distribution_of_the_book() -> None:
     assert law.deviation(grid=FINE) == pytest.approx(2 * sqrt(2))
 
 
+def test_noise_that_is_always_0_deviates_by_0_and_no_chance_is_too_small_to_be_split() -> None:
+    for grid in (1420, 10**6, 2**900):
+        assert Laplace(1).deviation(grid=grid) < 1e-300
+    for mechanism in (Laplace(1), Gaussian("1e-9")):
+        assert mechanism.error_bound(1e-250, coordinates=10**9) > 500
+        for lost in (1e-251, 1e-320):
+            with pytest.raises(InvalidParameter, match="beta"):
+                mechanism.error_bound(lost, coordinates=10**6)
+
+
 def test_the_mean_error_is_one_scale() -> None:
     z = np.arange(0, 200 * 2**10)
     mean = 2 * float((z * Laplace("0.5").probabilities(z, grid=Fraction(1, 2**10))).sum()) / 2**10

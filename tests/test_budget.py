@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tacit.errors import InvalidBudget, NoSuchGuarantee
 from tacit.privacy.budget import LEAST_DELTA, LEAST_EPSILON, MOST_EPSILON, Budget, Currency, Loss
 from tacit.privacy.composition import epsilon_of
+from tacit.privacy.conversion import rho_of_pure
 from tacit.privacy.divergence import renyi
 
 TENTH = Fraction(1, 10)
@@ -261,11 +262,29 @@ def test_an_eighth_is_sharp_and_a_ninth_is_false() -> None:
     half = [Fraction(1, 2)] * 2
     above = float(np.exp(0.1))
     worst = renyi(half, [1 / (1 + above), above / (1 + above)], "1.001")
-    assert Loss.bounded_range(Fraction(9)).rho == 9  # which every order is below, and less than 9^2/8
+    assert Loss.bounded_range(Fraction(9)) == Loss.pure(Fraction(9))  # which is less than 9^2/8
     assert 1.001 * float(epsilon) ** 2 / 9 < worst <= 1.001 * float(Loss.bounded_range(epsilon).rho or 0)
 
 
-@pytest.mark.parametrize("amount", ["1e-9", "0.01497305767", "1/3", "2", "7.9999", "8", "20"])
+@pytest.mark.parametrize("epsilon", ["1e-8", "1", "7.9", "7.99", "7.999", "8", "8.01", "100"])
+def test_a_step_of_bounded_range_never_costs_more_than_any_pure_step(epsilon: str) -> None:
+    ours, any_step = Loss.bounded_range(Fraction(epsilon)), Loss.pure(Fraction(epsilon))
+    assert ours.rho is not None
+    assert any_step.rho is not None
+    assert ours.rho <= any_step.rho
+    assert ours.rho <= Fraction(epsilon) ** 2 / 8
+
+
+def test_a_budget_or_a_loss_of_numpys_integers_is_one_of_pythons() -> None:
+    amount = Fraction(np.int64(3037000501), np.int64(3037000499))  # type: ignore[call-overload]
+    assert type(Budget(amount, Currency.RHO).amount.numerator) is int
+    rho_of_pure.cache_clear()
+    for loss in (Loss.pure, Loss.bounded_range):
+        assert loss(amount) == loss(Fraction(3037000501, 3037000499))
+    assert Loss.pure(Fraction(3037000501, 3037000499)).rho == rho_of_pure.__wrapped__(Fraction(3037000501, 3037000499))
+
+
+@pytest.mark.parametrize("amount", ["1e-9", "0.01497305767", "1/3", "2", "7.98", "7.99", "7.9999", "8", "20", "60"])
 def test_a_budget_in_rho_pays_for_its_step_of_bounded_range_and_not_for_a_larger_one(amount: str) -> None:
     budget = Budget(Fraction(amount), Currency.RHO)
     epsilon = budget.bounded_range

@@ -39,7 +39,7 @@ def test_they_print_what_they_are_and_cost_what_they_say() -> None:
     assert Exponential("0.5").loss() == Loss(Fraction(1, 2), Fraction(1, 32))
     assert Exponential("0.5", draws=1) == Exponential("0.5")
     assert Exponential("0.5", draws=6).loss() == Loss(Fraction(3), Fraction(6, 32))
-    assert Exponential(16, draws=6).loss() == Loss(Fraction(96), Fraction(96))  # D_a <= eps is less than eps^2/8
+    assert Exponential(16, draws=6).loss() == Loss.pure(Fraction(16)) * 6  # which is less than eps^2/8
     assert NoisyMax("0.5").loss() == NoisyMax("0.5", "exponential").loss() == Loss.pure(Fraction(1, 2))
     assert Exponential(1).norm is NoisyMax(1).norm is Norm.LINF
     assert [m.monotone for m in (Exponential(1), NoisyMax(1), NoisyMax(1, monotone=True))] == [False, False, True]
@@ -60,7 +60,7 @@ def test_a_monotone_that_is_not_a_truth_value_is_refused(wrong: object) -> None:
         NoisyMax(1, monotone=wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1.0, 2.5, True, "2", None, 10**9 + 1])
+@pytest.mark.parametrize("wrong", [0, -1, 1.0, 2.5, True, "2", None, 10**7 + 1])
 def test_a_number_of_draws_that_is_none_is_refused(wrong: object) -> None:
     with pytest.raises(InvalidParameter, match="draws"):
         Exponential(1, draws=wrong)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, expm1, log, log1p, pi, sinh, sqrt
+from math import ceil, exp, expm1, log, log1p, pi, sqrt
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from tacit.domain.grid import Norm, OnGrid
 from tacit.primitives.mechanism import chance, per_unit, positive, printed
 from tacit.primitives.noise import Noise, checked_scale, checked_variance
 from tacit.privacy.budget import Loss
-from tacit.rational import Number
+from tacit.rational import Number, whole
 
 _ONE = Fraction(1)
 _SUMMED = 4096  # a discrete Gaussian this narrow is summed, a wider one is bounded
@@ -59,7 +59,8 @@ class Laplace:
 
     def deviation(self, sensitivity: Number = 1, grid: Number = 1) -> float:
         """The standard deviation of one answer: 2q/(1-q)^2 is the variance in units, q = exp(-1/scale)."""
-        return float(positive(grid, "the grid")) / (sqrt(2) * sinh(1 / (2 * float(self.scale(sensitivity, grid)))))
+        rate = 1 / max(float(self.scale(sensitivity, grid)), 1e-300)
+        return float(positive(grid, "the grid")) * sqrt(2) * exp(-rate / 2) / -expm1(-rate)
 
     def error_bound(self, beta: float, *, coordinates: int = 1, sensitivity: Number = 1, grid: Number = 1) -> float:
         """The least e such that all errors are at most e with probability 1 - beta: the quantile of the maximum."""
@@ -156,7 +157,7 @@ def laplace_above(z: NDArray[Any], scale: float) -> NDArray[np.float64]:
 
 def each(beta: float, coordinates: int) -> float:
     """The chance of failure that each of k independent parts may have: (1 - t)^k = 1 - beta."""
-    return -expm1(log1p(-chance(beta)) / coordinates)
+    return -expm1(log1p(-chance(beta)) / whole(coordinates, "the number of parts", 1, 2**62))
 
 
 def _total(variance: float) -> float:

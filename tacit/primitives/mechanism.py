@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from tacit.primitives.noise import Noise
 
 
+LEAST_CHANCE = 1e-250  # a smaller one, split over many answers, would be lost among the doubles
+
+
 class Mechanism(Protocol):
     """One draw: frozen, printable, and its printed form is its entry in the ledger.
 
@@ -88,6 +91,7 @@ def per_unit(sensitivity: Fraction, price: Fraction, grid: Fraction) -> Fraction
     >>> per_unit(Fraction(3), Fraction(1, 2), Fraction(1, 4))
     Fraction(24, 1)
     """
+    sensitivity, price, grid = exact(sensitivity, "a sensitivity"), exact(price, "a price"), exact(grid, "a grid")
     above = sensitivity.numerator * price.denominator * grid.denominator
     if above <= 0:
         raise InvalidParameter(
@@ -98,8 +102,11 @@ def per_unit(sensitivity: Fraction, price: Fraction, grid: Fraction) -> Fraction
 
 def chance(beta: float) -> float:
     """Reads a probability of failure, strictly between 0 and 1."""
-    if not 0 < beta < 1:
-        raise InvalidParameter(f"beta must lie strictly between 0 and 1, not {quoted(beta)}. Nothing was drawn.")
+    if not LEAST_CHANCE <= beta < 1:
+        raise InvalidParameter(
+            f"beta must lie strictly between 0 and 1, and not below {LEAST_CHANCE}: not {quoted(beta)}. "
+            "Nothing was drawn."
+        )
     return float(beta)
 
 

@@ -23,7 +23,7 @@ from tacit.rational import Number, whole
 
 _DEEPEST = 2**62  # units below the best at which all scores count alike
 _MOST_CANDIDATES = 2**40
-_MOST_DRAWS = 10**9
+_MOST_DRAWS = 10**7  # held in memory at once, after the charge
 _MOST_ANSWERS = 2**20 - 1  # among which a run is chosen
 _MOST_TERMS = 2 * 10**7  # of an exact law
 

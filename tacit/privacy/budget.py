@@ -31,15 +31,17 @@ class Loss:
     @classmethod
     def pure(cls, epsilon: Fraction) -> Loss:
         """eps-DP, hence (eps tanh(eps/2))-zCDP, which is never above eps^2/2; proved beside `rho_of_pure`."""
+        epsilon = exact(epsilon, "epsilon")  # what is kept of it must not depend on who asks first
         return cls(epsilon, rho_of_pure(epsilon))
 
     @classmethod
     def bounded_range(cls, epsilon: Fraction) -> Loss:
         """eps-DP with log-ratios in an interval of length eps, hence eps^2/8-zCDP (Cesar & Rogers 2021).
 
-        It is eps-zCDP as well, which is less from eps = 8 on: D_a <= eps for every a.
+        It has what any eps-DP step has as well, which is less from eps = 7.995 on.
         """
-        return cls(epsilon, min(epsilon, epsilon**2 / 8))
+        epsilon = exact(epsilon, "epsilon")
+        return cls(epsilon, min(rho_of_pure(epsilon), epsilon**2 / 8))
 
     @classmethod
     def concentrated(cls, rho: Fraction) -> Loss:
@@ -75,6 +77,7 @@ class Budget:
             raise InvalidBudget("a budget is a positive exact fraction; make one with Budget.of. Nothing was spent.")
         if not isinstance(self.currency, Currency):  # the word "epsilon" would otherwise be taken for rho
             raise InvalidBudget(f"a budget's currency is a Currency, not {quoted(self.currency)}. Nothing was spent.")
+        object.__setattr__(self, "amount", exact(self.amount, "a budget", InvalidBudget))
 
     @classmethod
     def of(cls, epsilon: Number, delta: Number = 0) -> Budget:
@@ -92,9 +95,9 @@ class Budget:
     @property
     def bounded_range(self) -> Fraction:
         """The largest epsilon of one step of bounded range (an exponential mechanism) that this pays for."""
-        if self.currency is Currency.EPSILON or self.amount >= 8:
+        if self.currency is Currency.EPSILON:
             return self.amount
-        return sqrt_down(8 * self.amount)
+        return max(sqrt_down(8 * self.amount), pure_epsilon_of(self.amount))
 
     @property
     def rho(self) -> Fraction:
