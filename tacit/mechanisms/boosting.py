@@ -17,9 +17,10 @@ from tacit.domain.query import Query
 from tacit.domain.schema import Neighbors
 from tacit.domain.score import Hardness
 from tacit.domain.single import single
-from tacit.domain.synopsis import Synopsis
+from tacit.domain.synopsis import Histogram, Synopsis
 from tacit.domain.workload import Workload
 from tacit.errors import InvalidParameter
+from tacit.mechanisms.mwem import mwem
 from tacit.mechanisms.receipts import receipt
 from tacit.primitives.mechanism import chance
 from tacit.primitives.selection import Exponential
@@ -30,6 +31,7 @@ Generator: TypeAlias = Callable[[Curator, Workload, Budget], Synopsis]
 
 MOST_ROUNDS, MOST_DRAWS = 1000, 10**6
 MOST_STEPS = 2**28  # of the workload's grid, for mu
+REMEMBERED = 9  # rounds; with the first fit, of one-way marginals, ten in all
 SAMPLING = Fraction(1, 4)  # of the budget, for drawing the queries
 
 
@@ -80,20 +82,44 @@ def boost(
     every generator has an equal part of the rest.
     Accuracy: Thm 6.1, `error_bound`, where the generator keeps its promise.
     """
-    chosen = parameters(curator, workload, budget * exact(sampling, "the sampling share"), rounds, draws, lam, mu, eta)
+    share = exact(sampling, "the sampling share")
+    if not 0 < share < 1:
+        raise InvalidParameter(f"the sampling share must lie between 0 and 1, not {shown(share)}. Nothing was spent.")
+    rng = np.random.default_rng(whole(seed, "a seed", 0, 2**63))
+    chosen = parameters(curator, workload, budget * share, rounds, draws, lam, mu, eta)
     inner = curator.within(budget, f"boost of {workload}: {rounds} rounds of {draws} queries")
-    each = budget * (1 - exact(sampling, "the sampling share")) / rounds
-    first = np.random.default_rng(whole(seed, "a seed", 0, 2**63)).integers(workload.size, size=draws)
+    each = budget * (1 - share) / rounds
     synopses: list[Synopsis] = []
     for _ in range(chosen.rounds):
         if synopses:
             hardness = Hardness(workload, tuple(synopses), chosen.lam, chosen.mu)
             sample = np.atleast_1d(inner.release(chosen.draw(inner.sensitivity(hardness)), hardness))
         else:
-            sample = first  # D_1 is uniform, hence public
+            sample = rng.integers(workload.size, size=draws)  # D_1 is uniform, hence public
         synopses.append(generate(inner, sampled(workload, sample), each))
     said = f"boost: {rounds} rounds of {draws} queries, lambda {shown(chosen.lam, 4)}, mu {shown(chosen.mu, 4)}"
     return Median(synopses, receipt=receipt(curator, budget, said, None, purpose))
+
+
+def boost_with_memory(
+    curator: Curator,
+    workload: Workload,
+    budget: Budget,
+    *,
+    rounds: int = REMEMBERED,
+    draws: int | None = None,
+    total: Number | None = None,
+    purpose: str = "",
+) -> Histogram:
+    """Boosting whose generator fits all that was ever measured, and keeps the last synopsis: few fits, each for many.
+
+    A generator may use what earlier rounds released, so nothing is lost by remembering it; the median is for synopses
+    that know nothing of each other. This is `mwem` with k parts a round; by default as many parts in all as it has.
+    """
+    parts = len(workload) if isinstance(workload, Workload) else 1
+    rounds = whole(rounds, "rounds", 1, MOST_ROUNDS)
+    chosen = ceil(parts / rounds) if draws is None else draws
+    return mwem(curator, workload, budget, rounds=rounds, draws=chosen, total=total, purpose=purpose)
 
 
 def sampled(workload: Workload, places: Sequence[int] | np.ndarray) -> Workload:
