@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kinds import LINEAR, SQUARE, random_schema
 
-from tacit.domain.grid import Norm, OnGrid
+from tacit.domain.grid import FINEST_GRID, Norm, OnGrid
 from tacit.domain.interval import Prefixes, Ranges
 from tacit.domain.parity import Parity
-from tacit.domain.query import FINEST_GRID, LONGEST_SAID, MOST_PEOPLE, Counting, Linear, LinearQuery, Marginal
+from tacit.domain.query import LONGEST_SAID, MOST_PEOPLE, Counting, Linear, LinearQuery, Marginal
 from tacit.domain.schema import Categories, Integers, Neighbors, Schema
 from tacit.domain.score import Error
 from tacit.domain.workload import Workload, marginals

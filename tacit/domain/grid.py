@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidParameter
+from tacit.errors import InvalidParameter, InvalidQuery
+from tacit.rational import exact
+
+FINEST_GRID = 2**22  # no grid of weights has a finer step than 1/this: then 2^40 people fit 64 bits, weights and all
+
+
+def one_part(grid: object) -> Fraction:
+    """A grid of weights or of scores: one part in 1 to `FINEST_GRID`, as a Fraction."""
+    step = exact(grid, "a grid", InvalidQuery)
+    if step.numerator != 1 or step.denominator > FINEST_GRID:
+        raise InvalidQuery(f"a grid of weights or of scores is one part in 1 to {FINEST_GRID}. Nothing was spent.")
+    return step
 
 
 class Norm(Enum):

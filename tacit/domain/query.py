@@ -23,10 +23,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.domain.grid import Norm, OnGrid
+from tacit.domain.grid import Norm, OnGrid, one_part
 from tacit.domain.schema import Neighbors, Schema
 from tacit.errors import InvalidQuery, quoted
-from tacit.rational import exact, sqrt_up, whole
+from tacit.rational import sqrt_up, whole
 
 Columns: TypeAlias = tuple[str, ...]
 Counts: TypeAlias = NDArray[Any]  # over the cells of a column set: whole numbers in data, any numbers in a synopsis
@@ -36,7 +36,6 @@ MOST_QUERY_CELLS = 10**7  # one query may look at so many cells of one column se
 MOST_QUERY_COLUMNS = 32  # as many as an array has axes
 WEIGHT_GRID = Fraction(1, 2**20)  # real weights are rounded to it, once and in public
 MOST_PEOPLE = 2**40  # in one table; a cell that has more is taken for one that has as many
-FINEST_GRID = 2**22  # no grid has a finer step than 1/this: then so many people fit 64 bits, weights and all
 MOST_UNITS = 2**62  # two numbers of this size have a difference within 64 bits
 LONGEST_SAID = 200  # what a query says of itself in a ledger
 
@@ -192,14 +191,6 @@ def sized(schema: Schema, columns: object) -> tuple[Columns, tuple[int, ...]]:
         raise InvalidQuery(f"columns are a list of names, not {quoted(columns)}. Nothing was spent.")
     names = tuple(columns)
     return names, schema.sizes(names)
-
-
-def one_part(grid: object) -> Fraction:
-    """A grid of weights or of scores: one part in 1 to `FINEST_GRID`, as a Fraction."""
-    step = exact(grid, "a grid", InvalidQuery)
-    if step.numerator != 1 or step.denominator > FINEST_GRID:
-        raise InvalidQuery(f"a grid of weights or of scores is one part in 1 to {FINEST_GRID}. Nothing was spent.")
-    return step
 
 
 class _Cells(LinearQuery):

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.domain.grid import Norm
-from tacit.domain.query import WEIGHT_GRID, Columns, Counts, LinearQuery, one_part, sized
+from tacit.domain.grid import Norm, one_part
+from tacit.domain.query import WEIGHT_GRID, Columns, Counts, LinearQuery, sized
 from tacit.domain.schema import Neighbors, Schema
 from tacit.errors import InvalidQuery
 from tacit.rational import Number, exact, sqrt_up

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.domain.grid import Norm
+from tacit.domain.grid import Norm, one_part
 from tacit.domain.net import Net, pieces
 from tacit.domain.query import (
     MOST_QUERY_CELLS,
@@ -24,7 +24,6 @@ from tacit.domain.query import (
     Counts,
     Query,
     brief,
-    one_part,
     plain,
     sized,
 )
