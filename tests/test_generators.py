@@ -57,6 +57,7 @@ SQUARE = Schema([Integers("x", 0, 1), Categories("yes", ("no", "yes"))])
 BINARY = Schema([Integers(name, 0, 1) for name in "abcdef"])
 ENDS = predicates(THREE, ["x = 0", "x = 2"])
 REPLACE, ADD = Neighbors.REPLACE_ONE, Neighbors.ADD_REMOVE
+RARE = 1e-8  # how often noise may make a generator fail where it should not
 PAID = (Budget.of(1), Budget.of(1, "1e-9"))
 
 
@@ -68,8 +69,9 @@ def curator(table: Table, budget: Budget, neighbors: Neighbors = REPLACE, noise:
 
 def largest(schema: Schema, declared: int = 1) -> Function:
     """No linear query: how many people there are of the commonest kind."""
-    moved = {norm: declared for norm in Norm}
-    return Function.of(schema, schema.names, np.max, sensitivity=moved, neighbors=REPLACE, grid=1)
+    return Function.of(
+        schema, schema.names, np.max, sensitivity=dict.fromkeys(Norm, declared), neighbors=REPLACE, grid=1
+    )
 
 
 def town(people: int = 3000, seed: int = 0) -> Table:
@@ -149,7 +151,7 @@ def outputs(lam: int, people: int, work: Workload, schema: Schema) -> dict[tuple
         try:
             found[noisy] = tuple(LexicographicFirst(people, lam=lam)(of, work, Budget.of(1)).codes.ravel().tolist())
         except NoSynopsis:
-            assert min(noisy) <= 0 or max(noisy) >= 0
+            continue
     return found
 
 
@@ -189,11 +191,8 @@ def test_the_whole_law_of_brute_force_is_private_and_with_half_the_noise_it_is_n
 
 def test_too_many_databases_are_refused_with_their_number_and_nothing_is_spent() -> None:
     of = curator(town(30), Budget.of(1))
-    with pytest.raises(
-        InvalidParameter, match=r"64 cells and 4 people make '766480' databases|can be tried"
-    ) as refusal:
+    with pytest.raises(InvalidParameter, match="64 cells and 5 people make '10424128' databases; 1000000 can be tried"):
         LexicographicFirst(5)(of, conjunctions(BINARY, 2), Budget.of(1))
-    assert "64 cells and 5 people make '10424128' databases; 1000000 can be tried" in str(refusal.value)
     with pytest.raises(InvalidParameter, match=r"over 10\^11"):
         LexicographicFirst(3000)(of, conjunctions(BINARY, 2), Budget.of(1))
     assert of.ledger.left == 1
@@ -222,7 +221,7 @@ def setting(name: str) -> tuple[Table, Workload]:
 def test_a_generator_spends_its_budget_and_answers_what_it_was_asked(name: str, budget: Budget) -> None:
     table, work = setting(name)
     of = curator(table, budget / 2)
-    made = MAKERS[name][0](0.001)(of, work, budget / 2)
+    made = MAKERS[name][0](RARE)(of, work, budget / 2)
     assert of.ledger.left == 0
     assert made.answer(work).shape == (work.size,)
     assert table.read == [work.reads]  # once
@@ -269,28 +268,32 @@ def test_the_bounds_follow_from_the_noise() -> None:
     assert 2 * noise_bound(part, 1000, beta) < 0.2 * any_lambda(1000, 0.9, 1e-6, beta)
 
 
-@pytest.mark.parametrize("make", [RowSearch(), LinearGenerator()])
-def test_the_number_of_people_is_bought_where_it_is_not_public(make: Generator) -> None:
+@pytest.mark.parametrize("make", [RowSearch(beta=RARE), LinearGenerator(beta=RARE)])
+def test_the_number_of_people_is_bought_where_it_is_not_public(make: RowSearch) -> None:
     of = curator(town(), Budget.of(1), ADD)
     work = Workload(conjunctions(BINARY, 1).queries[:3])
     made = make(of, work, Budget.of(1))
     assert of.ledger.left == 0
     assert made.project(()) == pytest.approx(3000, abs=1000)  # Laplace of scale 50: e^-20
+    limit = make.error_bound(Budget.of(1), 6, **({} if isinstance(make, RowSearch) else {"people": 3000}))
+    assert made.answer(work) == pytest.approx(work(*town().counts(work.reads)), abs=limit)
 
 
 def test_the_linear_generator_says_which_solver_it_used_and_draws_the_theorems_rows() -> None:
     table, work = setting("program")
-    made = LinearGenerator(total=3000)(curator(table, Budget.of(1)), work, Budget.of(1))
+    made = LinearGenerator(total=3000, beta=RARE)(curator(table, Budget.of(1)), work, Budget.of(1))
     assert isinstance(made, Synthesis)
     assert made.solver == PROGRAM
-    by_weights = LinearGenerator(total=3000, solver="weights")(curator(table, Budget.of(1)), work, Budget.of(1))
+    by_weights = LinearGenerator(total=3000, beta=RARE, solver="weights")(
+        curator(table, Budget.of(1)), work, Budget.of(1)
+    )
     assert isinstance(by_weights, Synthesis)
     assert by_weights.solver == WEIGHTS
     assert isinstance(by_weights.histogram(), Histogram)
-    few = LinearGenerator(total=3000, alpha=0.1)
+    few = LinearGenerator(total=3000, beta=RARE, alpha=0.1)
     rows = few(curator(table, Budget.of(1)), work, Budget.of(1))
     assert isinstance(rows, Rows)
-    assert len(rows) == few.rows(work.size) == subsample_rows(work.size, 0.05, 0.1)
+    assert len(rows) == few.rows(work.size) == subsample_rows(work.size, RARE, 0.1)
     assert few.bits(BINARY, work.size) == len(rows) * 6
     with pytest.raises(InvalidParameter, match="without alpha"):
         LinearGenerator().rows(5)
@@ -339,8 +342,8 @@ def test_any_function_of_the_counts_can_be_fitted_by_rows() -> None:
     work, budget = Workload(queries), Budget.of(1000)
     made = RowSearch(total=400, rows=400, lam=6, effort=20)(curator(table, budget), work, budget)
     assert np.abs(made.answer(work) - work(*table.counts(work.reads))).max() <= 4
+    impossible = Scripted(0, 5000)
     with pytest.raises(NoSynopsis):
-        impossible = Scripted(0, 5000)
         RowSearch(total=400, lam=6, effort=1)(curator(table, budget, noise=impossible), work, budget)
 
 
@@ -410,7 +413,7 @@ def test_theorem_6_6_has_its_sizes_with_their_corrections() -> None:
 
 
 def test_the_scale_that_theorem_6_6_states_is_not_enough() -> None:
-    """E35, B14: b = rho sqrt(k ln(1/delta))/eps gives delta 4.1e-6 > 1e-6 at k = 2000, eps = 0.5; the corrected one, less."""
+    """E35, B14: b = rho sqrt(k ln(1/delta))/eps gives delta 4.1e-6 > 1e-6 at k = 2000, eps = 0.5."""
     k, epsilon, delta = 2000, 0.5, 1e-6
     stated = 1 / (sqrt(k * log(1 / delta)) / epsilon)
     assert float(optimal_delta(epsilon, stated, k)) == pytest.approx(4.1e-6, rel=0.02)

@@ -6,7 +6,7 @@ people, and `alpha` is a share of the people. Where the printed numbers are corr
 
 from __future__ import annotations
 
-from math import ceil, log, sqrt
+from math import ceil, log, log2, sqrt
 
 from tacit.errors import InvalidParameter, quoted
 from tacit.primitives.mechanism import chance
@@ -40,7 +40,7 @@ def passes(k: int, eta: float = ETA) -> float:
 
 def rows_bits(rows: int, universe: int) -> float:
     """How many bits so many synthetic rows have."""
-    return whole(rows, "the number of rows", 1, MOST_PEOPLE) * log(_universe(universe)) / log(2)
+    return whole(rows, "the number of rows", 1, MOST_PEOPLE) * log2(_universe(universe))
 
 
 def subsample_rows(queries: int, beta: float, alpha: float) -> int:

@@ -150,8 +150,9 @@ class RowSearch:
     function of the counts, by trying changes of a few rows at a time, which is slower.
     Privacy: the kernel's: one release, then a search that sees nothing else (Prop. 2.1).
     Accuracy: whatever it returns is within lambda/2 of the noisy answers, so within lambda of the truth with
-    probability 1 - beta; it may fail where rows exist that fit. `effort` is how many sweeps over the columns, or how
-    many thousand changes, it tries. Its synopses have m log2 X bits for m rows.
+    probability 1 - beta; where the total is bought its error comes to both. It may fail where rows exist that fit.
+    `effort` is how many sweeps over the columns, or how many thousand changes, it tries. Its synopses have m log2 X
+    bits for m rows.
     """
 
     total: Number | None = None
@@ -173,9 +174,10 @@ class RowSearch:
     def __call__(self, curator: Curator, workload: Workload, budget: Budget) -> Rows:
         _asked(curator, workload, _rest(budget, self.total))
         curator = curator.within(budget, f"RowSearch of {workload}")
+        apart, beta = _total_error(budget, self.total, self.beta)
         total, budget = counted(curator, budget, self.total)
-        answers = measured(curator, workload, budget, self.beta)
-        within = answers.error if self.lam is None else float(exact(self.lam, "lambda")) / 2
+        answers = measured(curator, workload, budget, beta)
+        within = answers.error + apart if self.lam is None else float(exact(self.lam, "lambda")) / 2
         rng = _rng(self.seed, answers)
         search = searched if all(map(_weighs, answers.workload.queries)) else searched_any
         rows = self.rows or max(1, min(round(total), 20_000))
@@ -191,7 +193,7 @@ class RowSearch:
         """lambda, for so many queries that one person moves by so much: what is asked is right to within it."""
         if self.lam is not None:
             return float(exact(self.lam, "lambda"))
-        return 2 * noise_bound(_rest(budget, self.total), queries, self.beta, sensitivity)
+        return _lambda(budget, queries, self.beta, self.total, sensitivity)
 
     def bits(self, schema: Schema) -> float:
         """How long its synopses are; with neither rows nor people given, as long as they may be."""
@@ -209,7 +211,8 @@ class LinearGenerator:
     cells, which does worse on queries that were not drawn (`docs/generators.md`).
     Privacy: the kernel's: one release, then post-processing (Prop. 2.1).
     Accuracy: noise at most e, hence a violation of at most e (and the solver's gap), hence answers within 2 e of the
-    truth, and rows within 2 e + alpha n: with probability 1 - beta. The book's third e is for rounding, which sampling
+    truth, and rows within 2 e + alpha n: with probability 1 - beta. A total that is bought adds its error. The book's
+    third e is for rounding, which sampling
     does without.
     """
 
@@ -233,12 +236,13 @@ class LinearGenerator:
         checked(curator.schema, workload, 1 if self.total is None else self.total, self.solver, self.steps)
         _asked(curator, workload, _rest(budget, self.total))
         curator = curator.within(budget, f"LinearGenerator of {workload}")
+        apart, beta = _total_error(budget, self.total, self.beta)
         total, budget = counted(curator, budget, self.total)
-        answers = measured(curator, workload, budget, self.beta)
+        answers = measured(curator, workload, budget, beta)
         found = synthesize(
             curator.schema, answers.workload, answers.values, total, solver=self.solver, steps=self.steps
         )
-        within = answers.error + found.gap if self.lam is None else float(exact(self.lam, "lambda")) / 2
+        within = answers.error + apart + found.gap if self.lam is None else float(exact(self.lam, "lambda")) / 2
         if found.violation > within + 1e-6 * total:
             raise NoSynopsis(f"no database was found within {within:g} of the noisy answers: {_UNFIT}")
         if self.alpha is None:
@@ -256,7 +260,7 @@ class LinearGenerator:
         if self.lam is not None:
             within = float(exact(self.lam, "lambda"))
         else:
-            within = 2 * noise_bound(_rest(budget, self.total), queries, self.beta, sensitivity)
+            within = _lambda(budget, queries, self.beta, self.total, sensitivity)
         return within + (0 if self.alpha is None else float(exact(self.alpha, "alpha")) * people)
 
     def rows(self, queries: int) -> int:
@@ -278,6 +282,19 @@ def _checked_databases(universe: int, people: int) -> None:
             f"{universe} cells and {people} people make {quoted(many or 'over 10^11')} databases; {MOST_DATABASES} "
             "can be tried. Search for rows instead (RowSearch). Nothing was spent."
         )
+
+
+def _lambda(budget: Budget, queries: int, beta: float, total: Number | None, sensitivity: Number) -> float:
+    """2 e, and how far off a bought total may be: for the table scaled to it is off by as much on top of the noise."""
+    apart, part = _total_error(budget, total, beta)
+    return 2 * noise_bound(_rest(budget, total), queries, part, sensitivity) + apart
+
+
+def _total_error(budget: Budget, total: Number | None, beta: float) -> tuple[float, float]:
+    """How far off the number of people may be, and the beta that is left for the answers."""
+    if total is not None:
+        return 0.0, beta
+    return noise(budget * SHARE).error_bound(beta / 2), beta / 2
 
 
 def _rest(budget: Budget, total: Number | None) -> Budget:

@@ -39,11 +39,10 @@ def searched(
     fit = _Fit(Distinct.of(schema, workload), values, total, rows, rng)
     misfit = fit.misfit
     for _ in range(effort):
-        if fit.farthest <= within:
-            break
         for axis in rng.permutation(len(fit.distinct.columns)):
-            fit.move(int(axis), rng)
-        if fit.misfit > misfit * (1 - _RESTS):
+            if fit.farthest > within:
+                fit.move(int(axis), rng)
+        if fit.farthest <= within or fit.misfit > misfit * (1 - _RESTS):
             break
         misfit = fit.misfit
     return Rows(schema, fit.distinct.filled(fit.codes, rng), total=total) if fit.farthest <= within else None
