@@ -16,7 +16,7 @@ from tacit.curator.ledger import MemoryLedger
 from tacit.domain.grid import Norm
 from tacit.domain.query import Counting, Linear, Marginal
 from tacit.domain.schema import Categories, Integers, Neighbors, Schema
-from tacit.domain.score import Error, Function
+from tacit.domain.score import Fit, Function
 from tacit.domain.workload import Workload, marginals
 from tacit.errors import (
     BudgetExceeded,
@@ -144,7 +144,7 @@ def test_a_gaussian_has_no_price_in_a_pure_budget() -> None:
 
 
 def test_the_monotone_saving_is_given_only_where_the_query_proves_it() -> None:
-    scores = Error(marginals(SCHEMA, 1), Rows(SCHEMA, CODES))
+    scores = Fit(work := marginals(SCHEMA, 1), np.zeros((2, work.size)))
     ours = curator()
     for mechanism in (Exponential("0.1", monotone=True), NoisyMax("0.1", "exponential", monotone=True)):
         with pytest.raises(InvalidParameter, match="monotone"):
