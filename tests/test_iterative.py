@@ -282,7 +282,7 @@ def test_in_rho_the_conversation_has_the_divergences_of_its_budget_and_not_with_
 
 
 def test_the_errors_stay_within_the_bound() -> None:
-    """60 constructions in each currency; were one in twenty beyond the bound, 15 would be with a chance of 1e-7."""
+    """60 constructions in each currency; were one in twenty beyond the bound, 15 would be with a chance of 2e-7."""
     rng = np.random.default_rng(1)
     data = people(FOUR, rng.multinomial(60_000, [0.7, 0.1, 0.2, 0.0]))
     work = conjunctions(FOUR, 2)

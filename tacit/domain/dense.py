@@ -17,7 +17,7 @@ from tacit.domain.boxes import MOST_BOXES, runs
 from tacit.domain.query import Cells, Counting, LinearQuery
 from tacit.errors import InvalidQuery
 
-BLOCK = 2**16  # cells: their scratch lies in the second cache
+BLOCK = 2**18  # cells: so long that threads seldom meet, so short that their scratch lies in a cache
 PAYS = 2**21  # cells from which on a second thread pays
 _THREADS = min(2, os.cpu_count() or 1)  # two fill the memory's bandwidth
 _ROW = 512  # cells that one inner loop should have at least
@@ -42,28 +42,43 @@ class Weighed:
     pattern: NDArray[Any] | None
     most: float  # the largest weight
     least: float
+    fit: bool = True  # it looks at no more cells than it must
 
     @classmethod
-    def by(cls, query: LinearQuery, names: Sequence[str], sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Weighed:
-        """For a query with one answer, over a table with these columns."""
+    def by(
+        cls,
+        query: LinearQuery,
+        names: Sequence[str],
+        sizes: tuple[int, ...],
+        dtype: np.dtype[Any],
+        *,
+        whole: bool = False,
+    ) -> Weighed:
+        """For a query with one answer, over a table with these columns; with `whole` every cell is looked at."""
         if query.size != 1:
             raise InvalidQuery(f"one weighted count is looked at, not the {query.size} of {query}. Nothing was spent.")
         everything = [range(size) for size in sizes]
+        full = tuple(slice(0, size) for size in sizes)
         if type(query) is Counting:
             held = dict(zip(query.columns, query.chosen, strict=True))
             chosen: list[Cells] = [held.get(name, cells) for name, cells in zip(names, everything, strict=True)]
-            if not all(len(cells) for cells in chosen):
+            if not whole and not all(len(cells) for cells in chosen):
                 return cls(sizes, (), None, 0.0, 0.0)
             parts = [runs(cells) for cells in chosen]
-            if prod(map(len, parts)) <= MOST_BOXES and all(_runs_on(box, sizes) for box in product(*parts)):
+            whole = whole and any(len(cells) < size for cells, size in zip(chosen, sizes, strict=True))
+            if (
+                not whole
+                and prod(map(len, parts)) <= MOST_BOXES
+                and all(_runs_on(box, sizes) for box in product(*parts))
+            ):
                 boxes = tuple(tuple(slice(*run) for run in box) for box in product(*parts))
                 return cls(sizes, boxes, None, 1.0, 1.0)
             inside = np.zeros(query.sizes, dtype=dtype)
             inside[np.ix_(*[list(cells) for cells in query.chosen])] = 1
-            hull = tuple(slice(cells[0], cells[-1] + 1) for cells in chosen)
-            return cls._spread(inside, query, names, sizes, hull)
-        weights = (query.weights()[0] * float(query.grid)).reshape(query.sizes).astype(dtype)
-        return cls._spread(weights, query, names, sizes, tuple(slice(0, size) for size in sizes))
+            hull = full if whole else tuple(slice(cells[0], cells[-1] + 1) for cells in chosen)
+            return cls._spread(inside, query, names, sizes, hull, fit=not whole)
+        weights = query.weights()[0].astype(dtype).reshape(query.sizes) * dtype.type(query.grid)
+        return cls._spread(weights, query, names, sizes, full, fit=True)
 
     @classmethod
     def _spread(
@@ -73,6 +88,7 @@ class Weighed:
         names: Sequence[str],
         sizes: tuple[int, ...],
         hull: tuple[slice, ...],
+        fit: bool,
     ) -> Weighed:
         """Folds the last axes into one, long enough for an inner loop and short enough for the pattern."""
         weights = weights.transpose([query.columns.index(name) for name in names if name in query.columns])
@@ -92,12 +108,7 @@ class Weighed:
         pattern = np.ascontiguousarray(weights[cut])
         box = (*hull[:fold], slice(0, prod(sizes[fold:])))
         most, least = float(weights.max()), float(weights.min())
-        return cls((*sizes[:fold], prod(sizes[fold:])), (box,), pattern, most, least)
-
-    @property
-    def whole(self) -> bool:
-        """Whether it looks at every cell."""
-        return self.boxes == (tuple(slice(0, size) for size in self.sizes),)
+        return cls((*sizes[:fold], prod(sizes[fold:])), (box,), pattern, most, least, fit)
 
     def views(self, table: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any] | None]]:
         """Those parts of a table, block by block, each with its weights; None where all weigh one."""

@@ -31,7 +31,8 @@ class Projections:
     """The marginals of tables with these columns, as one vector, in the order in which they are named.
 
     The columns are cut into one block more than the largest set has columns, so that each set misses a block and can
-    be taken from the table without it: k + 1 passes over the whole, then over ever smaller parts.
+    be taken from the table without it: k + 1 passes over the whole, then over ever smaller parts. The columns of a
+    block lie side by side, so that they are summed as one long axis.
 
     >>> over = Projections(("a", "b"), (2, 2), [("a",), ("b",), ()])
     >>> over.of(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -83,7 +84,8 @@ class Projections:
                 cells = prod(self._sizes[name] for name in columns)
                 steps.append(self._step(names, columns, (start, start + cells), ()))
             return tuple(steps)
-        blocks = [set(names[start :: widest + 1]) for start in range(widest + 1)]
+        spans = _cut([self._sizes[name] for name in names], widest + 1)
+        blocks = [set(names[start:stop]) for start, stop in spans]
         served: dict[int, list[Columns]] = {}
         for columns in column_sets:
             served.setdefault(next(i for i, block in enumerate(blocks) if not block & set(columns)), []).append(columns)
@@ -125,4 +127,17 @@ def projected(table: Table, names: Columns, column_sets: Sequence[Columns]) -> d
 def spread(factors: Mapping[Columns, Table], names: Columns, sizes: Sequence[int]) -> Table:
     """The table whose cell is the sum, over the column sets, of the factor's cell that holds it."""
     over = Projections(names, sizes, list(factors))
-    return over.spread(np.concatenate([np.asarray(factors[columns], np.float64).reshape(-1) for columns in over.sets]))
+    cells = [np.asarray(factors[columns], np.float64).reshape(-1) for columns in over.sets]
+    return over.spread(np.concatenate([np.empty(0), *cells]))
+
+
+def _cut(sizes: Sequence[int], parts: int) -> list[tuple[int, int]]:
+    """Spans of columns, first and one after last, of about equally many cells each; the largest first."""
+    logs = np.cumsum(np.log2(np.maximum(sizes, 2)))
+    ends = [int(np.searchsorted(logs, logs[-1] * part / parts)) + 1 for part in range(1, parts)]
+    spans, start = [], 0
+    for place, end in enumerate([*ends, len(sizes)]):
+        stop = min(max(end, start + 1), len(sizes) - (parts - 1 - place))
+        spans.append((start, stop))
+        start = stop
+    return sorted(spans, key=lambda span: -prod(sizes[span[0] : span[1]]))

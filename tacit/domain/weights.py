@@ -11,17 +11,17 @@ from numpy.typing import DTypeLike, NDArray
 
 from tacit.domain.dense import BLOCK, Weighed, pieces, side_by_side
 from tacit.domain.projecting import projected
-from tacit.domain.query import Columns, LinearQuery, Query
+from tacit.domain.query import Columns, Counting, LinearQuery, Query
 from tacit.domain.receipt import Receipt
 from tacit.domain.schema import Schema
 from tacit.domain.synopsis import MOST_CELLS, Histogram, Released
 from tacit.errors import InvalidParameter, InvalidQuery, quoted
 
 _SLAB = 2**20  # cells that are projected at once; the counts of a universe as small are kept
-_HIGH, _LOW = 40.0, -40.0  # logarithms, from the shift, between which the masses' sum may lie
+_HIGH, _LOW = 40.0, -40.0  # between which the largest logarithm, and that of the masses' sum, are kept
 _LONGEST = 1e9  # step
 _SUMMED = 16  # units by which a sum of one block after the other may be wrong
-_FAR = 64.0  # the largest logarithm is kept below it, so that narrow floats keep their digits
+_FAR = 64.0  # the size of a logarithm whose mass still counts
 
 Table = NDArray[Any]
 Block = tuple[Table, Table | None]
@@ -39,11 +39,12 @@ class _Dense(Released):
             raise InvalidParameter(f"the people that a hypothesis stands for are not {quoted(total)}.")
         self.schema, self._total = schema, float(total)
         self._sizes = schema.sizes(schema.names)
-        held = np.zeros(self._sizes, dtype) if table is None else np.ascontiguousarray(table).reshape(self._sizes)
+        held = np.zeros(self._sizes, dtype) if table is None else np.array(table, order="C").reshape(self._sizes)
         if held.dtype not in (np.float32, np.float64):
             raise InvalidParameter(f"a dense hypothesis holds floats of 32 or 64 bits, not {held.dtype}.")
         self._table: Table = held
         self._counts: NDArray[np.float64] | None = None
+        self._answered: tuple[LinearQuery, Weighed, float] | None = None  # the last answer, to the query that asked
 
     @property
     def counts(self) -> NDArray[np.float64]:
@@ -72,8 +73,12 @@ class _Dense(Released):
         query.check(self.schema)
         if not isinstance(query, LinearQuery) or query.size != 1 or not abs(step) < _LONGEST:
             raise InvalidQuery(f"a hypothesis is tilted by one weighted count and a step below 10^9, not by {query}.")
-        weighed = Weighed.by(query, self.schema.names, self._sizes, self._table.dtype)
+        if self._answered is not None and self._answered[0] is query and self._answered[1].fit:
+            weighed = self._answered[1]
+        else:
+            weighed = Weighed.by(query, self.schema.names, self._sizes, self._table.dtype)
         self._before(query, weighed, step)
+        self._answered = None
         width = self._table.dtype.type(step)
 
         def add(blocks: Sequence[Block]) -> list[float]:
@@ -163,9 +168,8 @@ class Weights(_Dense):
         self.receipt = receipt
         self._unit = float(np.finfo(self._table.dtype).eps) / 2
         self._allowed = self._unit**0.75  # of the normaliser, as a share, may be wrong: 2^-18, 2^-40
-        # masses are exp(log - shift); `most` is no less than any logarithm
-        self._shift, self._most, self._mass, self._wrong = 0.0, 0.0, float(schema.universe), 0.0
-        self._answered: tuple[LinearQuery, float] | None = None  # of what was answered last, the mass
+        # masses are exp(log), and their sum is the normaliser, 0 where it is not known; no log is above `most`
+        self._most, self._mass, self._wrong = 0.0, float(schema.universe), 0.0
         if logs is not None:
             self._rescan()
 
@@ -182,85 +186,68 @@ class Weights(_Dense):
 
     def copy(self) -> Weights:
         """Another of the same, which can be tilted by itself."""
-        return Weights(self.schema, self._total, self._table.copy(), receipt=self.receipt)
+        return Weights(self.schema, self._total, self._table, receipt=self.receipt)
 
     def _rescan(self) -> None:
-        """Finds the largest logarithm, where bounds no longer tell enough; moves it to 0 where digits would be lost."""
-        if not np.all(np.isfinite(tops := [self._table[piece].max() for piece in pieces(self._sizes)])):
-            raise InvalidParameter("weights have logarithms that are finite numbers.")
-        self._shift = self._most = float(max(tops))
-        if abs(self._most) > _FAR:
-            for piece in pieces(self._sizes):
-                self._table[piece] -= self._table.dtype.type(self._shift)
-            self._shift = self._most = 0.0
-        self._mass = self._wrong = 0.0  # 0 says that it is not known
+        """Moves the largest logarithm to 0, where bounds on it no longer tell enough."""
+        parts = pieces(self._sizes)
+        most = float(np.max([self._table[piece].max() for piece in parts]))  # NaN if one is
+        if not np.isfinite(most):
+            raise InvalidParameter("weights have logarithms that are numbers, of which the largest is finite.")
+        for piece in parts:
+            self._table[piece] -= self._table.dtype.type(most)
+        self._most = self._mass = self._wrong = 0.0
         self._answered = None
 
-    def _found(self, weighed: Weighed | None = None) -> float:
-        """The weighted mass of some cells, all of them without any; finds the normaliser on the way if need be."""
-        if self._most - self._shift > _HIGH:
-            self._rescan()
-        unknown, shift, dtype = self._mass == 0, self._table.dtype.type(self._shift), self._table.dtype
-        everything = Weighed(self._sizes, (tuple(slice(0, size) for size in self._sizes),), None, 1.0, 1.0)
+    def _swept(self, weighed: Weighed, both: bool) -> tuple[float, float]:
+        """The weighted mass of what is looked at, and with `both` the mass."""
 
         def sums(blocks: Sequence[Block]) -> list[float]:
-            scratch, found = np.empty(BLOCK, dtype), []
+            scratch, found = np.empty(BLOCK, self._table.dtype), []
             for view, weights in blocks:
-                held = scratch[: view.size].reshape(view.shape)
-                np.exp(np.subtract(view, shift, out=held), out=held)
-                if weights is not None:
-                    found.append(float(held.sum()) if unknown else 0.0)
-                    np.multiply(held, weights, out=held)
-                found.append(float(held.sum()))
+                held = np.exp(view, out=scratch[: view.size].reshape(view.shape))
+                found.append(float(held.sum()) if both or weights is None else 0.0)
+                found.append(found[-1] if weights is None else _dotted(held, weights))
             return found
 
-        def swept(part: Weighed) -> NDArray[np.float64]:
-            views = part.views(self._table)
-            return side_by_side(sums, views, sum(view.size for view, _ in views))
-
-        together = weighed is not None and weighed.pattern is not None and weighed.whole
-        if unknown and not together:
-            self._mass = float(swept(everything).sum())
-        found = self._mass
-        if weighed is not None:
-            masses = swept(weighed)
-            if weighed.pattern is None:
-                found = float(masses.sum())
-            else:
-                found = float(masses[1::2].sum())
-                self._mass = float(masses[::2].sum()) if unknown and together else self._mass
-        if unknown and self._mass < exp(_LOW):  # the bound was far above the largest: once more, from that
-            self._rescan()
-            return self._found(weighed)
-        return found
+        views = weighed.views(self._table)
+        masses = side_by_side(sums, views, sum(view.size for view, _ in views))
+        return float(masses[1::2].sum()), float(masses[::2].sum())
 
     def _weighed(self, query: LinearQuery) -> float:
-        mass = self._found(Weighed.by(query, self.schema.names, self._sizes, self._table.dtype))
-        self._answered = (query, mass)
+        if self._most > _HIGH:
+            self._rescan()
+        names, unknown = self.schema.names, not self._mass
+        weighed = Weighed.by(query, names, self._sizes, self._table.dtype, whole=unknown)
+        mass, everything = self._swept(weighed, unknown)
+        if unknown:
+            self._mass, self._wrong = everything, everything * self._unit * _SUMMED
+            if everything < exp(_LOW):  # the bound was far above the largest: once more, from that
+                self._rescan()
+                return self._weighed(query)
+        self._answered = (query, weighed, mass)
         return mass / self._mass * self._total
 
     def _before(self, query: LinearQuery, weighed: Weighed, step: float) -> None:
-        known = self._answered[1] if self._answered is not None and self._answered[0] is query else None
         self._most += max(step * weighed.most, step * weighed.least, 0.0)
-        if weighed.pattern is None and known is not None and self._mass and abs(step) < _HIGH:
-            # both sums were rounded; so is each logarithm, by a unit of its size (of those that weigh)
-            self._wrong += (self._mass + known) * self._unit * _SUMMED
+        known = self._answered[2] if self._answered is not None and self._answered[0] is query else None
+        if type(query) is Counting and known is not None and self._mass and abs(step) < _HIGH:
+            # the sum was rounded; so is each logarithm, by a unit of its size (of those that weigh)
+            self._wrong += known * (1 + exp(step)) * self._unit * _SUMMED
             self._wrong += known * exp(step) * self._unit * (abs(self._most) + _FAR)
             self._mass += known * expm1(step)
             if self._mass <= exp(_LOW) or self._wrong > self._allowed * self._mass:
                 self._mass = self._wrong = 0.0
         else:
             self._mass = self._wrong = 0.0
-        self._answered = None
 
     def _scale(self) -> float:
-        if not self._mass or self._most - self._shift > _HIGH:
-            self._found()
+        if not self._mass or self._most > _HIGH:
+            self._weighed(Counting.where(self.schema))
         return self._total / self._mass
 
     def _masses(self, block: Table) -> NDArray[np.float64]:
-        masses = np.exp(block - self._table.dtype.type(self._shift))
-        return np.asarray(masses, dtype=np.float64)
+        return np.asarray(np.exp(block), dtype=np.float64)
 
 
 class Signed(_Dense):
@@ -298,7 +285,7 @@ class Signed(_Dense):
 
     def copy(self) -> Signed:
         """Another of the same, which can be tilted by itself."""
-        return Signed(self.schema, self._total, self._table.copy(), receipt=self.receipt)
+        return Signed(self.schema, self._total, self._table, receipt=self.receipt)
 
     def _scale(self) -> float:
         return 1.0
@@ -310,9 +297,16 @@ class Signed(_Dense):
         weighed = Weighed.by(query, self.schema.names, self._sizes, self._table.dtype)
 
         def sums(blocks: Sequence[Block]) -> list[float]:
-            return [
-                float(np.sum(view if weights is None else view * weights, dtype=np.float64)) for view, weights in blocks
-            ]
+            return [float(view.sum()) if weights is None else _dotted(view, weights) for view, weights in blocks]
 
         views = weighed.views(self._table)
-        return float(side_by_side(sums, views, sum(view.size for view, _ in views)).sum())
+        found = float(side_by_side(sums, views, sum(view.size for view, _ in views)).sum())
+        self._answered = (query, weighed, found)
+        return found
+
+
+def _dotted(block: Table, weights: Table) -> float:
+    # row by row, so that a narrow sum is a short one
+    if weights.shape[-1] == 1:
+        return float((block.sum(axis=-1) * weights[..., 0]).sum())
+    return float(np.einsum("...i,...i->...", block, weights).sum(dtype=np.float64))
