@@ -360,8 +360,8 @@ def test_no_outcome_tells_more_than_epsilon_and_the_factor_two_is_needed(net: st
 
 
 def test_its_outcomes_are_drawn_by_the_law_of_the_exponential_mechanism() -> None:
-    """20,000 draws of one release fit the enumerated law, and neither an epsilon 5 % less nor one 5 % more."""
-    net, epsilon, draws = NETS["four rows"](), 3, 20_000
+    """100,000 draws of one release fit the enumerated law, and neither an epsilon 5 % less nor one 5 % more."""
+    net, epsilon, draws = NETS["four rows"](), 3, 100_000
     codes = np.array([0, 0, 2], np.int64)
     truth = np.array([2, 0, 1, 2])
     answers = np.array([net.member(place).answer(WORK) for place in range(len(net))])

@@ -229,8 +229,8 @@ def test_no_small_database_tells_more_than_epsilon_of_anybody(rows: int, neighbo
 
 
 def test_its_outcomes_are_drawn_by_the_enumerated_law() -> None:
-    """20,000 draws over the 35 databases of four rows over four cells; 5 % less or more epsilon is rejected."""
-    work, people, draws = marginals(SQUARE, 2), [(0, 0)] * 3 + [(0, 1), (1, 1)], 20_000
+    """100,000 draws over the 35 databases of four rows over four cells; 5 % less or more epsilon is rejected."""
+    work, people, draws = marginals(SQUARE, 2), [(0, 0)] * 3 + [(0, 1), (1, 1)], 100_000
     budget, noise = Budget.of(4), Drawn()
     small_db(curator(SQUARE, people, budget, noise=noise), work, budget, rows=4, total=5)
     truth, errors = np.array([3, 1, 0, 1]), []
