@@ -39,10 +39,12 @@ def averaged_weights(
     Privacy: the kernel's; T exponential mechanisms, each eps^2/8 in rho for its bounded range.
     Accuracy: `error_bound`: the regret of the weights, sqrt(ln X / 2T), and what the choices fall short of the worst.
     """
+    if rounds is not None:
+        rounds = whole(rounds, "rounds", 1, MOST_ROUNDS)
+    workload.check(curator.schema)
     inner = curator.within(budget, f"averaged_weights of {workload}")
     people, rest = counted(inner, budget, total)
-    chosen = best_rounds(people, curator.schema, workload, rest) if rounds is None else rounds
-    steps = whole(chosen, "rounds", 1, MOST_ROUNDS)
+    steps = best_rounds(people, curator.schema, workload, rest) if rounds is None else rounds
     choose = Exponential((rest / steps).bounded_range)
     eta = sqrt(8 * log(max(curator.schema.universe, 2)) / steps)
     hypothesis = Weights(curator.schema, people)

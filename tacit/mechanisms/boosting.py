@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, log, sqrt
-from typing import TypeAlias
 
 import numpy as np
 
@@ -20,14 +19,13 @@ from tacit.domain.single import single
 from tacit.domain.synopsis import Histogram, Synopsis
 from tacit.domain.workload import Workload
 from tacit.errors import InvalidParameter
+from tacit.mechanisms.generators import Generator
 from tacit.mechanisms.mwem import mwem
 from tacit.mechanisms.receipts import receipt
 from tacit.primitives.mechanism import chance
 from tacit.primitives.selection import Exponential
 from tacit.privacy.budget import Budget
 from tacit.rational import Number, exact, shown, whole
-
-Generator: TypeAlias = Callable[[Curator, Workload, Budget], Synopsis]
 
 MOST_ROUNDS, MOST_DRAWS = 1000, 10**6
 MOST_STEPS = 2**28  # of the workload's grid, for mu
