@@ -95,11 +95,10 @@ class Weighed:
         own = [size if name in query.columns else 1 for name, size in zip(names, sizes, strict=True)]
         weights = weights.reshape(own)
         fold = len(sizes) - 1
-        while (
-            fold > 0
-            and prod(sizes[fold:]) < _ROW
-            and prod(own[: fold - 1]) * prod(sizes[fold - 1 :]) <= max(_PATTERN, weights.size)
-        ):
+        while fold > 0 and prod(sizes[fold:]) < _ROW:
+            inside = prod(sizes[fold - 1 :]) if any(size > 1 for size in own[fold - 1 :]) else 1
+            if prod(own[: fold - 1]) * inside > max(_PATTERN, weights.size):
+                break
             fold -= 1
         if any(size > 1 for size in own[fold:]):  # else one number weighs the whole row
             weights = np.broadcast_to(weights, (*own[:fold], *sizes[fold:]))
