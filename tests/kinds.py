@@ -16,7 +16,7 @@ from tacit.domain.parity import Parity
 from tacit.domain.query import Conjunctions, Counting, Linear, Marginal, Query
 from tacit.domain.residual import Residual
 from tacit.domain.schema import Categories, Column, Integers, Neighbors, Schema
-from tacit.domain.score import Error, Fit, Function, Hardness
+from tacit.domain.score import Error, Fit, Function, Hardness, SignedError
 from tacit.domain.workload import Workload, conjunctions, marginals, parities, predicates, prefixes, ranges
 
 SQUARE = Schema(
@@ -141,6 +141,7 @@ LINEAR: dict[str, tuple[type[Query], Make]] = {
 }
 SCORES: dict[str, tuple[type[Query], Make]] = {
     "Error": (Error, lambda s, rng: Error(mixed(s, rng), Believed(s))),
+    "SignedError": (SignedError, lambda s, rng: SignedError(mixed(s, rng), Believed(s))),
     "Error, whole": (Error, lambda s, rng: Error(mixed(s, rng), Believed(s), whole=True)),
     "Fit": (Fit, lambda s, rng: Fit(w := mixed(s, rng), rng.uniform(-1, 5, (4, w.size)))),
     "Fit, of a net": (Fit, fit_of_net),

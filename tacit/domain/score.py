@@ -34,6 +34,8 @@ from tacit.rational import Number, exact, shown, whole
 
 SCORE_GRID = Fraction(1, 2**20)
 
+_PIECE = 2**15  # answers at a time
+
 _EXACT = 2**52  # steps of the grid: whole numbers up to it, and their differences, are exact as doubles
 _WRITTEN_OUT = 2**20  # answers of a net that are kept
 _ASKED = 2**12  # answers of one member that a net is asked for at once
@@ -123,6 +125,36 @@ class Error(_Score):
         if not self.whole:
             return self.workload.sensitivity(Norm.LINF, neighbors)
         return max(query.sensitivity(Norm.L1, neighbors) for query in self.workload.queries)
+
+
+@dataclass(frozen=True, eq=False)
+class SignedError(_Score):
+    """By how much a synopsis answers too much, for each answer of a workload, and then by how much too little.
+
+    Sensitivity: v - q(x) and q(x) - v move no further than q(x), for v is public.
+    """
+
+    workload: Workload
+    synopsis: Answering
+
+    @cached_property
+    def grid(self) -> Fraction:  # type: ignore[override]
+        return self.workload.grid
+
+    @property
+    def size(self) -> int:
+        return 2 * self.workload.size
+
+    @cached_property
+    def _believed(self) -> NDArray[np.int64]:
+        return believed(self.workload, self.synopsis)
+
+    def units(self, *tables: Counts) -> NDArray[Any]:
+        much = self._believed - self.workload.units(*tables)
+        return np.concatenate([much, -much])
+
+    def _moved(self, neighbors: Neighbors) -> Fraction:
+        return self.workload.sensitivity(Norm.LINF, neighbors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,14 +280,27 @@ class Hardness(_Score):
 
     def units(self, *tables: Counts) -> NDArray[Any]:
         lam, mu = self._whole  # type: ignore[attr-defined]
-        one = self.grid.denominator  # the largest a_j, in steps of the grid
         truth = self.workload.units(*tables)
         total = np.zeros(self.size, dtype=np.int64)
-        for answers in self._believed:
-            # beyond lam + mu the clip holds anyway; clipping first keeps the product within 64 bits
-            beyond = np.clip(np.abs(truth - answers) - lam, 0, mu)
-            total -= np.clip(one - (2 * one * beyond) // mu, -one, one)
+        for start in range(0, self.size, _PIECE):  # one piece for all synopses, while it is in the cache
+            here = slice(start, start + _PIECE)
+            for answers in self._believed:
+                beyond = np.abs(truth[here] - answers[here]) - lam
+                np.clip(beyond, 0, mu, out=beyond)  # further off the clip below holds anyway
+                total[here] -= self._agreed(beyond)
         return total
+
+    def _agreed(self, beyond: NDArray[np.int64]) -> NDArray[np.int64]:
+        """a_j in steps of the grid, for errors that are so much beyond lambda."""
+        one, mu = self.grid.denominator, self._whole[1]  # type: ignore[attr-defined]
+        table = self._table
+        return np.clip(one - (2 * one * beyond) // mu, -one, one) if table is None else table.take(beyond)
+
+    @cached_property
+    def _table(self) -> NDArray[np.int64] | None:
+        """The same for every error there can be, where they are few: looking up is faster than dividing."""
+        one, mu = self.grid.denominator, self._whole[1]  # type: ignore[attr-defined]
+        return np.clip(one - (2 * one * np.arange(mu + 1)) // mu, -one, one) if mu <= _PIECE else None
 
     def _moved(self, neighbors: Neighbors) -> Fraction:
         rho = self.workload.sensitivity(Norm.LINF, neighbors)
