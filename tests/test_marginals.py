@@ -478,17 +478,19 @@ def mean_l1(table: Table, synopsis: object, work: Workload) -> float:
     return float(np.mean(distances))
 
 
-@pytest.mark.parametrize(("name", "k", "most"), [("adult", 2, 0.085), ("nltcs", 3, 0.014)])
-def test_the_error_on_public_data_stays_where_it_is(name: str, k: int, most: float) -> None:
-    """One draw; means .0764 and .0108, standard deviations .0003 and .0005, so that more than 6 of them are left.
+@pytest.mark.parametrize(("name", "k", "draws", "most"), [("adult", 2, 6, 0.085), ("nltcs", 3, 2, 0.0135)])
+def test_the_error_on_public_data_stays_where_it_is(name: str, k: int, draws: int, most: float) -> None:
+    """The mean of so many draws; one has .0787 with a standard deviation of .0019 (forty draws), or .0107 with .0006.
 
-    Whole marginals of equal noise would have .0847 and .0150, and without consistency .106 and .016.
+    More than six standard deviations are left. Without consistency it would be .106 and .016.
     """
     table = shared_table(name)
-    work = marginals(table.schema, k)
-    released = release_marginals(Curator(table, MemoryLedger(CONCENTRATED), ADD), work, CONCENTRATED)
-    assert mean_l1(table, released, work) <= most
-    assert released.discrepancy <= TOLERANCE * released.total
+    work, found = marginals(table.schema, k), []
+    for _ in range(draws):
+        released = release_marginals(Curator(table, MemoryLedger(CONCENTRATED), ADD), work, CONCENTRATED)
+        assert released.discrepancy <= TOLERANCE * released.total
+        found.append(mean_l1(table, released, work))
+    assert sum(found) / draws <= most
 
 
 def test_the_order_of_the_rows_makes_no_difference() -> None:

@@ -243,7 +243,7 @@ def _weights(
     With q_T the squared sensitivity of u_T and c_T what a variance of one in u_T adds to the sum: minimise
     sum c_T / w_T^2 where sum q_T w_T^2 is given, so w_T^4 is as c_T / q_T. Dividing by the root of the cells stands
     between the mean variance of a cell, which favours tables of few cells, and the mean of a table; once negative
-    cells are mended it did best of the three on the marginals of Adult at every epsilon (docs/marginals.md).
+    cells are mended it is best or near it on the marginals of Adult at every epsilon (docs/marginals.md).
     """
     gained = dict.fromkeys(measured, 0.0)
     for columns in asked:

@@ -63,7 +63,7 @@ def below(known: int, weight: int, num: int, den: int, entropy: Entropy) -> bool
 # Floats decide nothing here that their error could change. They meet only +, -, *, minimum and rounding to whole
 # numbers, which IEEE 754 fixes to the last bit: no library's exp has to be believed.
 
-MARGIN = 2.0**-40  # a relative error far above any below, and too narrow to matter but once in 10^11 comparisons
+MARGIN = 2.0**-40  # sixty times all errors below together, and too narrow to matter but once in 10^11 comparisons
 _MOST = 64  # exp(-64) < 2^-92
 _LN2 = Fraction("0.6931471805599453094172321214581765680755")  # short by less than 1e-40
 _STEP = int(_LN2 * 2**40) / 2**46  # ln 2 / 64 in 40 bits, so that its multiples below 2^13 are exact
