@@ -22,6 +22,7 @@ PAYS = 2**21  # cells from which on a second thread pays
 _THREADS = min(2, os.cpu_count() or 1)  # two fill the memory's bandwidth
 _ROW = 512  # cells that one inner loop should have at least
 _FEW = 2**14  # cells of a box that are soon done, however they lie
+_LOOP = 20  # cells that are done in the time in which a loop begins
 _PATTERN = 2**20  # weights held at once, apart from those that the query has itself
 
 Piece: TypeAlias = tuple[int | slice, ...]
@@ -153,10 +154,8 @@ def _thin(pattern: NDArray[Any], piece: Piece) -> Piece:
 
 
 def _runs_on(box: tuple[tuple[int, int], ...], sizes: tuple[int, ...]) -> bool:
-    """Whether a loop over the view of a box is long inside, so that numpy is fast on it."""
+    """Whether the view of a box is sooner passed over than all rows that it cuts, as numpy loops over them."""
     lengths = [end - start for start, end in box]
-    if prod(lengths) <= _FEW:
-        return True
     inner, stride, step = 1, 1, 1  # the innermost axes that numpy makes one of
     for length, size in zip(reversed(lengths), reversed(sizes), strict=True):
         if length > 1:
@@ -164,4 +163,8 @@ def _runs_on(box: tuple[tuple[int, int], ...], sizes: tuple[int, ...]) -> bool:
                 break
             inner, step = inner * length, stride if inner == 1 else step
         stride *= size
-    return inner >= 32
+    fold = len(sizes) - 1
+    while fold > 0 and prod(sizes[fold:]) < _ROW:
+        fold -= 1
+    cells = prod(lengths)
+    return cells + cells // inner * _LOOP <= prod(lengths[:fold]) * prod(sizes[fold:]) or cells <= _FEW
