@@ -282,7 +282,7 @@ def test_in_rho_the_conversation_has_the_divergences_of_its_budget_and_not_with_
 
 
 def test_the_errors_stay_within_the_bound() -> None:
-    """40 constructions in each currency; were one in twenty beyond the bound, 13 would be with a chance of 2e-8."""
+    """40 constructions in each currency; were one in twenty beyond the bound, 13 would be with a chance of 4e-8."""
     rng = np.random.default_rng(1)
     data = people(FOUR, rng.multinomial(60_000, [0.7, 0.1, 0.2, 0.0]))
     work = conjunctions(FOUR, 2)
