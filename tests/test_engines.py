@@ -251,8 +251,9 @@ def hold(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Values, Sc
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
         source = request.param(values, folder)
-        named = isinstance(source, Path) and source.suffix == ".duckdb"
-        return open_table(source, schema, table='the "people' if named else None)
+        kind = source.suffix if isinstance(source, Path) else ""
+        named = 'the "people' if kind == ".duckdb" else None
+        return open_table(source, schema, table=named, multiline=kind in (".csv", ".tsv"))
 
     return opened
 
@@ -370,7 +371,6 @@ def test_counts_do_not_see_where_batches_end(
 ) -> None:
     monkeypatch.setattr(counting, "CHUNK_ROWS", 1024)
     monkeypatch.setattr("tacit.engines.delimited.BLOCK", 1000)
-    monkeypatch.setattr("tacit.engines.delimited.ROWS", 100)
     schema = Schema([Integers("a", 0, 9), Categories("b", ("x", "y"))])
     held = {"a": [at % 11 for at in range(rows)], "b": ["xy"[at % 2] for at in range(rows)]}
     for counts, expected in zip(

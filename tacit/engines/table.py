@@ -154,18 +154,25 @@ class Table:
             size -= self._tables.popitem(last=False)[1].nbytes
 
 
-def open_table(source: object, schema: Schema, *, table: str | None = None) -> Table:
+def open_table(source: object, schema: Schema, *, table: str | None = None, multiline: bool = False) -> Table:
     """The table that a path, a frame or an Arrow object holds; refuses what the contract does not fit.
 
     A path is a file (.csv, .tsv, .parquet, .duckdb), a folder of such files, or a pattern such as `data/*.parquet`;
-    `table` names the table of a DuckDB file.
+    `table` names the table of a DuckDB file; `multiline` says that fields of a CSV file hold line ends in quotes.
+
+    Privacy: a line of a CSV file is a row, whatever stands in it and in other lines. With `multiline` a row is what is
+    between two line ends outside quotes, which is safe only where the file's writer quotes correctly.
     """
     if not isinstance(source, str | os.PathLike):
         if table is not None:
             raise InvalidData(f"table={quoted(table)} is for a DuckDB file. Nothing was read.")
+        if multiline:
+            raise InvalidData("multiline=True is for a CSV file. Nothing was read.")
         return Table(schema, Frame.of(source, schema.names))
     place = os.fspath(source)
     files = Files(os.fsdecode(place), None if table is None else "DuckDB")
+    if multiline and files.kind not in ("CSV", "TSV"):
+        raise InvalidData("multiline=True is for a CSV file. Nothing was read.")
     if files.kind == "DuckDB":
         from tacit.engines.duck import Duck
 
@@ -176,7 +183,7 @@ def open_table(source: object, schema: Schema, *, table: str | None = None) -> T
         return Table(schema, Parquet(files))
     from tacit.engines.delimited import Delimited
 
-    return Table(schema, Delimited(files))
+    return Table(schema, Delimited(files, multiline=multiline))
 
 
 def _check(encoders: Mapping[str, Encoder], header: Header) -> None:
