@@ -59,7 +59,7 @@ class Order:
 def test_it_charges_then_reads_then_draws() -> None:
     log: list[str] = []
     ours = curator()
-    ours.ledger = Order(ours.ledger, log, ["charge"])  # type: ignore[assignment]
+    ours._ledger = Order(ours.ledger, log, ["charge"])  # type: ignore[assignment]
     ours._data = Order(ours._data, log, ["counts"])  # type: ignore[assignment]
     ours._noise = Order(Scripted(), log, ["laplace"])  # type: ignore[assignment]
     ours.release(Laplace("0.5"), SEXES)

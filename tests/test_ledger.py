@@ -40,6 +40,10 @@ def pure(numerator: int, denominator: int = 1) -> Loss:
     return Loss.pure(Fraction(numerator, denominator))
 
 
+def opened(path: Path | str, *, subject: str = "people", timeout: float = 10) -> SQLiteLedger:
+    return SQLiteLedger.open(path, subject=subject, timeout=timeout)
+
+
 @pytest.fixture(params=["in memory", "in a file"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     made: list[SQLiteLedger] = []
@@ -284,33 +288,6 @@ def test_a_budget_too_long_to_write_down_is_refused(make: Make) -> None:
     assert ledger.left == 1
 
 
-def in_a_child(act: Callable[[], None]) -> int:
-    child = os.fork()
-    if not child:
-        try:
-            act()
-            os._exit(0)
-        except LedgerUnavailable:
-            os._exit(3)
-        finally:
-            os._exit(4)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def test_a_fork_never_spends_twice(make: Make) -> None:
-    ledger = make(Budget.of(1))
-    ledger.charge("parent", TENTH)
-    block = ledger.block("block", Budget.of("0.5"))
-    code = in_a_child(lambda: block.charge("child", pure(3, 10)))
-    if isinstance(ledger, MemoryLedger):
-        assert code == 3
-    else:
-        assert code == 0
-        assert block.left == Fraction(1, 5)
-        with pytest.raises(BudgetExceeded):
-            block.charge("parent", pure(3, 10))
-
-
 # -- in memory
 
 
@@ -329,13 +306,15 @@ def test_a_charge_in_memory_takes_microseconds() -> None:
 
 def test_only_create_makes_a_ledger_and_never_over_another(tmp_path: Path) -> None:
     path = tmp_path / "l.db"
-    for act in (SQLiteLedger.open, SQLiteLedger.read, SQLiteLedger.verify):
+    for act in (opened, SQLiteLedger.read, SQLiteLedger.verify):
         with pytest.raises(LedgerUnavailable, match="only `create` makes one"):
             act(path)
     assert list(tmp_path.iterdir()) == []
     SQLiteLedger.create(path, Budget.of(1), subject="people").close()
     with pytest.raises(LedgerUnavailable, match="is there already"):
         SQLiteLedger.create(path, Budget.of(100), subject="people")
+    with opened(path) as ledger:
+        ledger.charge("a", TENTH)
     path.unlink()  # its head remains, so the budget is not had again by deleting the file
     with pytest.raises(LedgerUnavailable, match="is there already"):
         SQLiteLedger.create(path, Budget.of(1), subject="people")
@@ -363,7 +342,7 @@ def test_a_budget_outlives_its_process_and_is_never_reset(tmp_path: Path) -> Non
         ledger.block("never finished", Budget.of("0.1")).charge("b", TENTH)
         spent, entries = ledger.spent, list(ledger.entries())
     for _ in range(3):
-        with SQLiteLedger.open(path) as ledger:
+        with opened(path) as ledger:
             assert (ledger.budget, ledger.budget.stated) == (budget, budget.stated)
             assert (ledger.spent, list(ledger.entries())) == (spent, entries)
     with pytest.raises(LedgerUnavailable, match="was closed"):
@@ -374,23 +353,23 @@ def test_a_path_is_resolved_once_and_links_are_refused(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with SQLiteLedger.open("l.db") as ledger:
+    with opened("l.db") as ledger:
         monkeypatch.chdir("/")
         ledger.charge("a", TENTH)
     (tmp_path / "folder").symlink_to(tmp_path, target_is_directory=True)
-    with SQLiteLedger.open(tmp_path / "folder" / "l.db") as ledger:
+    with opened(tmp_path / "folder" / "l.db") as ledger:
         assert ledger.spent == Fraction(1, 10)
     (tmp_path / "soft").symlink_to(path)
     os.mkfifo(tmp_path / "pipe")
     for name, word in (("soft", "symbolic link"), ("pipe", "not a plain file"), ("folder", "symbolic"), (".", "plain")):
         with pytest.raises(LedgerUnavailable, match=word):
-            SQLiteLedger.open(tmp_path / name)
+            opened(tmp_path / name)
     os.link(path, tmp_path / "hard")
     with pytest.raises(LedgerUnavailable, match="2 names"):
-        SQLiteLedger.open(path)
+        opened(path)
     for bad in ("", "a\0b", f"{tmp_path}/"):
         with pytest.raises(InvalidParameter, match="must name a file"):
-            SQLiteLedger.open(bad)
+            opened(bad)
 
 
 def test_odd_names_of_files_work(tmp_path: Path) -> None:
@@ -401,13 +380,13 @@ def test_odd_names_of_files_work(tmp_path: Path) -> None:
 
 
 def test_its_files_are_its_owners_alone(path: Path) -> None:
-    with SQLiteLedger.open(path):
+    with opened(path):
         modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
     assert modes == dict.fromkeys(["l.db", "l.db-wal", "l.db-shm", "l.db-head"], 0o600)
 
 
 def test_a_ledger_that_is_read_shows_what_another_charges_and_charges_nothing(path: Path) -> None:
-    with SQLiteLedger.open(path) as ledger, SQLiteLedger.read(path) as view:
+    with opened(path) as ledger, SQLiteLedger.read(path) as view:
         ledger.charge("a", TENTH)
         assert (view.left, view.budget, view.subject) == (ledger.left, ledger.budget, "people")
         assert list(view.entries()) == list(ledger.entries())
@@ -418,7 +397,7 @@ def test_a_ledger_that_is_read_shows_what_another_charges_and_charges_nothing(pa
 
 
 def test_rows_cannot_be_changed_by_accident(path: Path) -> None:
-    with SQLiteLedger.open(path) as ledger:
+    with opened(path) as ledger:
         ledger.charge("a", TENTH)
     with closing(sqlite3.connect(path)) as raw:
         for statement in ("UPDATE charge SET amount = '1/100'", "DELETE FROM charge", "UPDATE contract SET budget = 9"):
@@ -427,7 +406,7 @@ def test_rows_cannot_be_changed_by_accident(path: Path) -> None:
 
 
 def test_two_processes_share_a_ledger_and_one_waits(path: Path) -> None:
-    with SQLiteLedger.open(path, timeout=0.1) as one, SQLiteLedger.open(path) as other:
+    with opened(path, timeout=0.1) as one, opened(path) as other:
         for _ in range(3):
             one.charge("a", TENTH)
             other.charge("a", TENTH)
@@ -438,7 +417,7 @@ def test_two_processes_share_a_ledger_and_one_waits(path: Path) -> None:
             with pytest.raises(LedgerUnavailable, match=r"held by another process for longer than 0\.1 s"):
                 one.charge("b", TENTH)
             with pytest.raises(LedgerUnavailable, match=r"held by another process"):
-                SQLiteLedger.open(path, timeout=0.05)
+                opened(path, timeout=0.05)
             release = threading.Timer(0.3, holder.rollback)
             release.start()
             other.charge("b", TENTH)  # it has the patience
@@ -448,55 +427,24 @@ def test_two_processes_share_a_ledger_and_one_waits(path: Path) -> None:
 
 
 def test_the_settings_that_make_a_charge_durable_took_effect(path: Path) -> None:
-    with SQLiteLedger.open(path) as ledger, ledger._book.using() as connection:
-        settings = ("journal_mode", "synchronous", "wal_autocheckpoint", "cell_size_check")
-        taken = [connection.execute(f"PRAGMA {setting}").fetchone()[0] for setting in settings]
-        assert taken == ["wal", 2, 0, 1]
+    settings = ("journal_mode", "synchronous", "wal_autocheckpoint", "cell_size_check")
+    with opened(path) as ledger:
+        taken = ledger._book.use(lambda c: [c.execute(f"PRAGMA {setting}").fetchone()[0] for setting in settings])
+    assert taken == ["wal", 2, 0, 1]
 
 
 def test_the_log_is_brought_in_from_time_to_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(books, "CHECKPOINT", 8)
-    with SQLiteLedger.open(path) as ledger:
+    with opened(path) as ledger:
         for _ in range(100):
             ledger.charge("a", pure(1, 1000))
         assert 0 < Path(f"{path}-wal").stat().st_size < 250_000  # else it would hold two pages or more for each charge
 
 
-def test_a_child_keeps_its_charges_when_its_parent_closes_first(path: Path) -> None:
-    """SQLite's locks do not pass to a child, so a parent that closes would delete the log under a child's feet."""
-    ledger = SQLiteLedger.open(path)
-    ledger.charge("parent", TENTH)
-    ready, go = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            ledger.charge("child before", TENTH)
-            os.read(ready, 1)
-            ledger.charge("child after", TENTH)
-            os._exit(0)
-        finally:
-            os._exit(4)
-    ledger.charge("parent", TENTH)
-    ledger.close()
-    os.write(go, b".")
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    with SQLiteLedger.open(path) as again:
-        assert sorted(entry.what for entry in again.entries()) == ["child after", "child before", "parent", "parent"]
-
-
-def test_a_fork_amid_a_charge_leaves_the_child_no_ledger(path: Path) -> None:
-    with SQLiteLedger.open(path, timeout=0.05) as ledger:
-        with ledger._book.using():  # as another thread would hold it
-            code = in_a_child(lambda: ledger.charge("child", TENTH))
-        assert code == 3
-        ledger.charge("parent", TENTH)
-        assert ledger.spent == Fraction(1, 10)
-
-
 def test_an_interrupt_after_the_commit_keeps_the_charge_and_stops_the_ledger(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = SQLiteLedger.open(path)
+    ledger = opened(path)
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -508,13 +456,13 @@ def test_an_interrupt_after_the_commit_keeps_the_charge_and_stops_the_ledger(
         assert "whether the charge stands, its entries show" in struck.value.__notes__[0]
     with pytest.raises(LedgerUnavailable, match="serves no more until it is opened again"):
         ledger.charge("b", TENTH)
-    with SQLiteLedger.open(path) as again:
+    with opened(path) as again:
         assert [entry.what for entry in again.entries()] == ["a"]
 
 
 def test_a_charge_takes_no_longer_after_a_hundred_thousand(path: Path) -> None:
     def fastest() -> float:
-        with SQLiteLedger.open(path) as ledger:
+        with opened(path) as ledger:
             times = []
             for _ in range(200):
                 start = time.perf_counter()

@@ -122,11 +122,11 @@ def test_a_session_killed_or_failed_at_any_system_call_loses_nothing_and_goes_on
         "",
         "-wal",
         "-head",
-        "-head-new",
-        "-new",
-        "-new-wal",
-        "-new-journal",
-        *(["-shm", "-new-shm"] if ALL else []),
+        "-making",
+        "-making-wal",
+        "-making-journal",
+        "-making-head",
+        *(["-shm", "-making-shm"] if ALL else []),
     ]
     only = ["", *("l.db" + end for end in ends)]
     calls = Counter(line.split()[1].split("(")[0] for line in traced(place / "whole", kind, start, only=only))

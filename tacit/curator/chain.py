@@ -1,9 +1,8 @@
-"""How a ledger is written down, so that nothing can be taken out of it unseen: rows, their hash chain, and its head."""
+"""How a ledger is written down, so that nothing can be taken out of it unseen: its contract, and a chain of rows."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
 from math import gcd
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from tacit.curator.ledger import ROOT, Entry
 from tacit.errors import LedgerDamaged, LedgerUnavailable, quoted
@@ -25,7 +24,6 @@ SCHEMA = (
     "CREATE TABLE charge (sequence INTEGER PRIMARY KEY, block INTEGER NOT NULL, what TEXT NOT NULL, "
     "amount TEXT NOT NULL, spent TEXT NOT NULL, currency TEXT NOT NULL, moment TEXT NOT NULL, by TEXT NOT NULL, "
     "purpose TEXT NOT NULL, reserved TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
-    "CREATE INDEX charge_block ON charge (block)",  # and, within a block, by sequence: its last row is one look-up
     *(
         f"CREATE TRIGGER {table}_{verb.lower()} BEFORE {verb} ON {table} "
         "BEGIN SELECT RAISE(ABORT, 'a ledger is only ever added to'); END"
@@ -152,15 +150,51 @@ def rows(connection: sqlite3.Connection, after: int = 0, most: int = -1) -> Iter
     return map(Row._make, connection.execute(chosen, (after, most)))
 
 
-def last_row(connection: sqlite3.Connection, block: int | None = None) -> Row | None:
-    where = "" if block is None else "WHERE block = ?"
-    chosen = f"SELECT {', '.join(Row._fields)} FROM charge {where} ORDER BY sequence DESC LIMIT 1"  # noqa: S608
-    found = connection.execute(chosen, () if block is None else (block,)).fetchone()
-    return found and Row._make(found)
+class Chain:
+    """The rows of a ledger as far as they were read: each checked against all before it, and added up.
+
+    No total is ever taken from the file, so none can go back with a page that does.
+    """
+
+    def __init__(self, contract: Contract) -> None:
+        self.mark = Mark(0, contract.hash)
+        self.totals = {ROOT: Fraction(0)}
+        self._budgets = {ROOT: contract.budget}
+
+    def follow(self, row: Row) -> str:
+        """Takes the next row in; or says what is wrong with it, after which the chain is of no more use."""
+        if not row.whole():
+            return "its content does not match its hash"
+        if row.sequence != self.mark.sequence + 1:
+            return f"the next number is {row.sequence}, so a row is missing"
+        if row.previous != self.mark.hash:
+            return "it does not follow the row before it"
+        budget = self._budgets.get(row.block)
+        if budget is None or row.currency != budget.currency.value:
+            return "it is charged to no block that was reserved in its currency"
+        try:
+            amount = fraction(row.amount)
+            inner = reserved_budget(row.reserved) if row.reserved else None
+        except ValueError:
+            return "its amount is not a positive fraction"
+        # epsilon inside rho was priced by the tacit that wrote it, perhaps less sharply than today's
+        if inner and inner.currency is budget.currency and amount < inner.amount:
+            return "it reserves more than it charges"
+        if inner and inner.currency is Currency.RHO and budget.currency is Currency.EPSILON:
+            return "it reserves what its budget cannot pay for"
+        total = self.totals[row.block] + amount
+        if ratio(total) != row.spent:
+            return "its running total is not the sum of the charges"
+        if total > budget.amount:
+            return f"more was charged {f'in block {row.block}' if row.block else 'to it'} than its budget"
+        if inner:
+            self._budgets[row.sequence], self.totals[row.sequence] = inner, Fraction(0)
+        self.totals[row.block], self.mark = total, Mark(row.sequence, row.hash)
+        return ""
 
 
-def audit(connection: sqlite3.Connection, path: str, head: tuple[str, Mark] | None) -> tuple[Contract, Mark]:
-    """Reads all of it in one snapshot and returns its contract and last mark; LedgerDamaged names what is wrong.
+def audit(connection: sqlite3.Connection, path: str, head: tuple[str, Mark] | None) -> tuple[Contract, Chain]:
+    """Reads all of it in one snapshot and returns its contract and its chain; LedgerDamaged names what is wrong.
 
     The head must have been read before, so that a charge made meanwhile cannot put it ahead of the snapshot.
     """
@@ -203,119 +237,16 @@ def _contract(connection: sqlite3.Connection, path: str) -> Contract:
     return contract
 
 
-def _chain(connection: sqlite3.Connection, path: str, contract: Contract, head: Mark | None) -> Mark:
-    budgets, totals, mark = {ROOT: contract.budget}, {ROOT: Fraction(0)}, Mark(0, contract.hash)
-    at_head = head is None or head == mark
+def _chain(connection: sqlite3.Connection, path: str, contract: Contract, head: Mark | None) -> Chain:
+    chain = Chain(contract)
+    at_head = head is None or head == chain.mark
     for row in rows(connection):
-        if fault := _fault(row, mark, budgets, totals):
-            raise damaged(path, f"row {mark.sequence + 1}: {fault}")
-        mark = Mark(row.sequence, row.hash)
-        at_head = at_head or mark == head
-    for block, total in totals.items():
-        if total > budgets[block].amount:
-            raise damaged(path, f"more was charged {f'in block {block}' if block else 'to it'} than its budget")
+        if fault := chain.follow(row):
+            raise damaged(path, f"row {chain.mark.sequence + 1}: {fault}")
+        at_head = at_head or chain.mark == head
     if head and not at_head:
-        ahead = f"the head beside it has seen {head.sequence} charges and the file holds {mark.sequence}"
+        held = chain.mark.sequence
+        ahead = f"the head beside it has seen {head.sequence} charges and the file holds {held}"
         cause = f"{ahead}: an older copy was put back, or its -wal file was removed"
-        raise damaged(
-            path, cause if head.sequence > mark.sequence else f"row {head.sequence} is not the one its head saw"
-        )
-    return mark
-
-
-def _fault(row: Row, mark: Mark, budgets: dict[int, Budget], totals: dict[int, Fraction]) -> str:
-    """What is wrong with the row after `mark`; where nothing is, it is added to the totals."""
-    if not row.whole():
-        return "its content does not match its hash"
-    if row.sequence != mark.sequence + 1:
-        return f"the next number is {row.sequence}, so a row is missing"
-    if row.previous != mark.hash:
-        return "it does not follow the row before it"
-    budget = budgets.get(row.block)
-    if budget is None or row.currency != budget.currency.value:
-        return "it is charged to no block that was reserved in its currency"
-    try:
-        amount = fraction(row.amount)
-        if row.reserved:
-            inner = budgets[row.sequence] = reserved_budget(row.reserved)
-            totals[row.sequence] = Fraction(0)
-            # epsilon inside rho was priced by the tacit that wrote it, perhaps less sharply than today's
-            if inner.currency is budget.currency and amount < inner.amount:
-                return "it reserves more than it charges"
-            if inner.currency is Currency.RHO and budget.currency is Currency.EPSILON:
-                return "it reserves what its budget cannot pay for"
-    except ValueError:
-        return "its amount is not a positive fraction"
-    totals[row.block] += amount
-    return "" if ratio(totals[row.block]) == row.spent else "its running total is not the sum of the charges"
-
-
-class Head:
-    """The last mark, in a file beside the ledger: what shows that an older copy of the ledger was put back.
-
-    It is written after the charge is durable, and not synced, so a crash can leave it behind the ledger but never ahead
-    of it: whatever of it reached the disk was written after the row that it names. Two slots of one sector each take
-    turns, so that a torn write leaves the other.
-    """
-
-    SLOT = 512
-
-    def __init__(self, ledger: str) -> None:
-        self.path = ledger + "-head"
-        self._file: BinaryIO | None = None
-
-    def read(self) -> tuple[str, Mark] | None:
-        """The contract's hash and the furthest mark; None where there is no head, which a crash can explain."""
-        try:
-            with open(self.path, "rb", opener=_guarded) as file:
-                content = file.read(2 * self.SLOT)
-        except FileNotFoundError:
-            return None
-        slots = (content[at : at + self.SLOT].rstrip(b"\0 ").decode("ascii", "replace") for at in (0, self.SLOT))
-        legible = [parts for parts in map(str.split, slots) if len(parts) == 4 and _is_slot(*parts)]
-        if not legible:
-            raise damaged(self.path.removesuffix("-head"), f"its head, {quoted(self.path, 200)}, cannot be read")
-        contract, sequence, hash_, _ = max(legible, key=lambda parts: int(parts[1]))
-        return contract, Mark(int(sequence), hash_)
-
-    def open(self, contract: Contract, owner: os.stat_result) -> None:
-        """Opens it for writing, and first makes it where it is missing; one process at a time."""
-        if not os.path.lexists(self.path):
-            new = os.open(self.path + "-new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-            try:
-                if os.geteuid() == 0:
-                    os.fchown(new, owner.st_uid, owner.st_gid)  # whoever serves the ledger must be able to write it
-                empty = self._slot(contract, Mark(0, contract.hash))
-                os.pwrite(new, empty + empty, 0)
-                os.fsync(new)
-            finally:
-                os.close(new)
-            os.rename(self.path + "-new", self.path)
-        self._file = open(self.path, "r+b", buffering=0, opener=_guarded)  # noqa: SIM115
-
-    def write(self, contract: Contract, mark: Mark) -> None:
-        slot = self._slot(contract, mark)
-        assert self._file is not None  # noqa: S101
-        if os.pwrite(self._file.fileno(), slot, mark.sequence % 2 * self.SLOT) != len(slot):
-            raise OSError("the head was written in part")
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-        self._file = None
-
-    def _slot(self, contract: Contract, mark: Mark) -> bytes:
-        parts = [contract.hash, str(mark.sequence), mark.hash]
-        return " ".join([*parts, _seal(parts)]).encode().ljust(self.SLOT)
-
-
-def _guarded(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe of that name must not hold us up
-
-
-def _is_slot(contract: str, sequence: str, hash_: str, seal: str) -> bool:
-    return sequence.isdecimal() and seal == _seal((contract, sequence, hash_))
-
-
-def _seal(parts: Sequence[str]) -> str:
-    return sha256(" ".join(parts).encode()).hexdigest()[:32]
+        raise damaged(path, cause if head.sequence > held else f"row {head.sequence} is not the one its head saw")
+    return chain

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.curator import process
 from tacit.curator.ledger import Ledger
 from tacit.domain.grid import Norm, OnGrid
 from tacit.domain.query import Columns, Query
 from tacit.domain.schema import Neighbors, Schema
-from tacit.errors import DataUnavailable, Halted, InvalidParameter, Unavailable
+from tacit.errors import DataUnavailable, Halted, InvalidParameter, NoiseUnavailable, Unavailable
 from tacit.primitives.mechanism import Interactive, Mechanism
 from tacit.primitives.noise import SYSTEM, Noise
 from tacit.privacy.budget import Budget
 from tacit.rational import shown
+
+T = TypeVar("T")
 
 
 class Data(Protocol):
@@ -42,8 +45,18 @@ class Curator:
     def __init__(self, data: Data, ledger: Ledger, neighbors: Neighbors) -> None:
         self._data = data
         self._noise: Noise = SYSTEM
-        self.ledger = ledger
-        self.neighbors = Neighbors(neighbors)
+        self._ledger = ledger
+        self._neighbors = Neighbors(neighbors)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is charged."""
+        return self._ledger
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """What one person may change in the table."""
+        return self._neighbors
 
     @property
     def schema(self) -> Schema:
@@ -65,7 +78,7 @@ class Curator:
         sensitivity = self._bound(mechanism, query)
         mechanism.check(sensitivity, query.grid)
         self.ledger.charge(f"{mechanism} of {query}", mechanism.loss())
-        return mechanism.sample(self._read(query), sensitivity, self._noise)
+        return _veiled(lambda: mechanism.sample(self._read(query), sensitivity, self._noise))
 
     def open(self, interactive: Interactive) -> Session:
         """A session that is paid for now and answers until it halts."""
@@ -88,16 +101,25 @@ class Curator:
         return query.sensitivity(mechanism.norm, self.neighbors)
 
     def _read(self, query: Query) -> OnGrid:
-        try:
-            return query.on_grid(*self._data.counts(query.reads))
-        except Unavailable:
-            raise
-        except Exception:  # noqa: S110
-            pass
-        # what failed may depend on the rows: one message for everything, no cause attached, and the charge stands
-        raise DataUnavailable(
-            "the table could not be read or the query not evaluated; what was charged stays charged, nothing was drawn."
+        return query.on_grid(*self._data.counts(query.reads))
+
+
+def _veiled(draw: Callable[[], T]) -> T:
+    """Whatever fails where true answers are may depend on the rows: one message for it, no cause, no frame."""
+    failure: Unavailable
+    try:
+        return draw()
+    except NoiseUnavailable:
+        failure = NoiseUnavailable(
+            "the operating system gave no random bytes, and there is no second source; what was charged stays charged, "
+            "nothing was drawn."
         )
+    except Exception:
+        failure = DataUnavailable(
+            "the table could not be read, or has changed, or the query could not be answered; what was charged stays "
+            "charged, nothing was drawn."
+        )
+    raise failure
 
 
 class Session:
@@ -106,7 +128,8 @@ class Session:
     def __init__(self, curator: Curator, interactive: Interactive) -> None:
         self._curator = curator
         self._interactive = interactive
-        self._turn = Lock()  # one question at a time: the state is secret and must not fork
+        self._turn = Lock()  # one question at a time: the state is secret, and of one process
+        self._here = process.here()
         self._state = interactive.start(curator._noise)
 
     @property
@@ -124,8 +147,15 @@ class Session:
                 f"{interactive} is for queries of sensitivity {shown(interactive.sensitivity)}; "
                 f"{query} has {shown(moved)}. Nothing was drawn."
             )
+        interactive.admit(query.size, query.grid)
+        if self._here != process.here():  # else each child would be told anew what was paid for once
+            raise Halted(f"{interactive} was opened in another process; open another session. Nothing was drawn.")
         with self._turn:
-            if self._state is None:
+            state, self._state = self._state, None  # a question that fails is the last: that it failed is an answer
+            if state is None:
                 raise Halted(f"{interactive} has halted; open another session. Nothing was drawn.")
-            self._state, answer = interactive.step(self._state, curator._read(query), curator._noise)
+            self._state, answer = _veiled(lambda: interactive.step(state, curator._read(query), curator._noise))
         return answer
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise InvalidParameter("a session cannot be copied: it was paid for once. Nothing was spent.")

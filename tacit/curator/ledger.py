@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from fractions import Fraction
 from math import lcm
 from typing import NamedTuple, NoReturn, Protocol
 
+from tacit.curator import process
 from tacit.errors import BudgetExceeded, InvalidBudget, InvalidParameter, LedgerUnavailable, quoted
 from tacit.privacy.budget import Budget, Currency, Loss
 from tacit.rational import ceil_to, shown
@@ -124,12 +124,12 @@ class MemoryLedger:
     def _append(self, what: str, amount: Fraction, reserved: Budget | None) -> int:
         what, amount, book, account = line(what, LONGEST_WHAT), positive(amount), self._book, self._account
         with book.lock:
-            if book.process != os.getpid():
+            if book.process != process.here():
                 raise LedgerUnavailable(
                     "a ledger in memory is not shared with a forked process, which would spend it twice; "
                     "use one in a file. Nothing was drawn."
                 )
-            amount = account.draw(what, amount)
+            amount = account.draw(what, amount)  # first: an interrupt between the two costs, and gives nothing back
             book.rows.append(_Row(account.block, what, amount, clock(), self._by, self._purpose, reserved))
             return len(book.rows)
 
@@ -154,37 +154,38 @@ class _Book:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.process = os.getpid()
+        self.process = process.here()
         self.rows: list[_Row] = []
 
 
 class _Account:
     """What is left of one budget, in whole units of 1/denominator: as exact as fractions, and four times as fast."""
 
-    __slots__ = ("_amount", "_denominator", "_units", "block")
+    __slots__ = ("_amount", "_left", "block")
 
     def __init__(self, amount: Fraction) -> None:
         self.block = ROOT
         self._amount = amount
-        self._units, self._denominator = amount.numerator, amount.denominator
+        self._left = amount.numerator, amount.denominator  # one value: an interrupt leaves the old or the new
 
     @property
     def left(self) -> Fraction:
-        return Fraction(self._units, self._denominator)
+        return Fraction(*self._left)
 
     def draw(self, what: str, amount: Fraction) -> Fraction:
         """Takes the amount, or refuses; returns it as it was recorded."""
-        scale, odd = divmod(self._denominator, amount.denominator)
+        units, denominator = self._left
+        scale, odd = divmod(denominator, amount.denominator)
         if odd:
             spent = self._amount - self.left
             amount = recorded(amount, spent)
-            self._denominator = lcm(self._amount.denominator, spent.denominator, amount.denominator)
-            self._units = int((self._amount - spent) * self._denominator)
-            scale = self._denominator // amount.denominator
-        units = self._units - amount.numerator * scale
+            denominator = lcm(self._amount.denominator, spent.denominator, amount.denominator)
+            units = int((self._amount - spent) * denominator)
+            scale = denominator // amount.denominator
+        units -= amount.numerator * scale
         if units < 0:
             raise exceeded(what, amount, self.left)
-        self._units = units
+        self._left = units, denominator
         return amount
 
 

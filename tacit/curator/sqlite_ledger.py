@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import NoReturn
 
 from tacit.curator import ledger as plain
-from tacit.curator.book import Book, create, located
-from tacit.curator.chain import Contract, Mark, Row, fraction, last_row, ratio, reservation
+from tacit.curator.book import Book, create
+from tacit.curator.chain import Chain, Contract, Mark, Row, ratio, reservation
 from tacit.curator.ledger import LONGEST_BY, LONGEST_PURPOSE, LONGEST_WHAT, ROOT, Entry
+from tacit.curator.place import located
 from tacit.errors import InvalidParameter, quoted
 from tacit.privacy.budget import Budget, Loss
 
@@ -50,17 +50,17 @@ class SQLiteLedger:
 
     @classmethod
     def open(
-        cls, path: Place, *, subject: str | None = None, by: str = "", purpose: str = "", timeout: float = TIMEOUT
+        cls, path: Place, *, subject: str, by: str = "", purpose: str = "", timeout: float = TIMEOUT
     ) -> SQLiteLedger:
         """Verifies a ledger and serves from it; never makes one, and never lends its budget to another subject."""
         book = Book(located(path), timeout)
-        if subject is not None and subject != book.contract.subject:
+        if subject != book.contract.subject:
             raise InvalidParameter(
                 f"{book} keeps the budget of {quoted(book.contract.subject)}, not of {quoted(subject)}. "
                 "Nothing was spent."
             )
-        with book.using():  # a file that cannot be written is refused now, not at the first charge
-            return cls(book, book.contract.budget, ROOT, by, purpose)
+        book.use(lambda _: None)  # a file that cannot be written is refused now, not at the first charge
+        return cls(book, book.contract.budget, ROOT, by, purpose)
 
     @classmethod
     def read(cls, path: Place) -> SQLiteLedger:
@@ -71,7 +71,7 @@ class SQLiteLedger:
     @staticmethod
     def verify(path: Place) -> Mark:
         """Verifies every row, the chain and the head; returns the last mark, or says which row is wrong."""
-        return Book(located(path), TIMEOUT, reading=True).seen
+        return Book(located(path), TIMEOUT, reading=True).chain.mark
 
     @property
     def subject(self) -> str:
@@ -81,12 +81,11 @@ class SQLiteLedger:
     @property
     def head(self) -> Mark:
         """The last mark seen here: printed elsewhere, it proves later that nothing up to it was taken out."""
-        return self._book.seen
+        return self._book.chain.mark
 
     @property
     def spent(self) -> Fraction:
-        with self._book.using() as connection:
-            return _spent(connection, self._block)
+        return self._book.spent(self._block)
 
     @property
     def left(self) -> Fraction:
@@ -128,33 +127,24 @@ class SQLiteLedger:
 
     def _append(self, what: str, amount: Fraction, reserved: Budget | None) -> int:
         what, amount = plain.line(what, LONGEST_WHAT), plain.positive(amount)
-        with self._book.appending() as (connection, mark):
-            spent = _spent(connection, self._block)
-            amount = plain.recorded(amount, spent)
-            total = spent + amount
-            if total > self.budget.amount:
-                raise plain.exceeded(what, amount, self.budget.amount - spent)
-            row = Row(
-                sequence=mark.sequence + 1,
+
+        def row(chain: Chain) -> Row:
+            spent = chain.totals[self._block]
+            exact = plain.recorded(amount, spent)
+            if spent + exact > self.budget.amount:
+                raise plain.exceeded(what, exact, self.budget.amount - spent)
+            return Row(
+                sequence=chain.mark.sequence + 1,
                 block=self._block,
                 what=what,
-                amount=ratio(amount),
-                spent=ratio(total),
+                amount=ratio(exact),
+                spent=ratio(spent + exact),
                 currency=self.budget.currency.value,
                 moment=plain.instant(plain.clock()),
                 by=self._by,
                 purpose=self._purpose,
                 reserved="" if reserved is None else reservation(reserved),
-                previous=mark.hash,
+                previous=chain.mark.hash,
             ).sealed()
-            self._book.commit(connection, row)
-            return row.sequence
 
-
-def _spent(connection: sqlite3.Connection, block: int) -> Fraction:
-    row = last_row(connection, block)
-    if row is None:
-        return Fraction(0)
-    if not row.whole():
-        raise sqlite3.DatabaseError(f"row {row.sequence} does not match its hash")
-    return fraction(row.spent)
+        return self._book.append(row).sequence

@@ -66,6 +66,9 @@ class Interactive(Protocol):
     def check(self) -> None:
         """Refuses noise that cannot be drawn, before anything is charged."""
 
+    def admit(self, size: int, grid: Fraction) -> None:
+        """Refuses a query of answers that it cannot take, by public facts alone and before anything is read."""
+
     def start(self, noise: Noise) -> Any:
         """The first state."""
 

@@ -85,6 +85,9 @@ class AboveThreshold:
         checked_scale(self.threshold_scale)
         checked_scale(self.query_scale)
 
+    def admit(self, size: int, grid: Fraction) -> None:
+        self._steps(grid, size, 1)
+
     def start(self, noise: Noise) -> Waiting:
         return Waiting(self._bar() + int(noise.laplace(self.threshold_scale, 1)[0]))
 
@@ -124,13 +127,17 @@ class AboveThreshold:
         return ceil(self.threshold / self.grid)
 
     def _units(self, answer: OnGrid, size: int) -> list[int]:
-        fine, coarse = self.grid, answer.grid
+        steps = self._steps(answer.grid, answer.units.size, size)
+        return [unit * steps for unit in answer.units.ravel().tolist()]
+
+    def _steps(self, coarse: Fraction, size: int, expected: int) -> int:
+        fine = self.grid
         steps, rest = divmod(coarse.numerator * fine.denominator, coarse.denominator * fine.numerator)
-        if rest or answer.units.size != size:
+        if rest or size != expected:
             raise InvalidParameter(
                 f"this session takes one answer at a time, on a multiple of the grid {self.grid}; "
-                f"not {answer.units.size} on {answer.grid}. Nothing was drawn."
+                f"not {size} on {coarse}. Nothing was drawn."
             )
-        return [unit * steps for unit in answer.units.ravel().tolist()]
+        return steps
 
     __repr__ = printed

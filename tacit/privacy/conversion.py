@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import exp, log, log1p, tanh
 
-from tacit.errors import InvalidBudget
+from tacit.errors import InvalidBudget, InvalidParameter, quoted
 from tacit.privacy.claims import SLACK, TINY, amount, decimal, down, hundred_digits, probability, up
 from tacit.rational import Number, shown, sqrt_down
 
@@ -82,7 +82,7 @@ def delta_of(rho: Number, epsilon: Number) -> Fraction:
         return up(min(Decimal(1), TINY + (exponent + SLACK * size).exp() * (1 + SLACK)))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024, typed=True)  # a float that equals a fraction must not stand for it
 def rho_of_pure(epsilon: Fraction) -> Fraction:
     """The least rho such that every eps-DP step is rho-zCDP, rounded up.
 
@@ -91,6 +91,8 @@ def rho_of_pure(epsilon: Fraction) -> Fraction:
     >>> float(rho_of_pure(Fraction(1)))
     0.46211715726001
     """
+    if type(epsilon) is not Fraction or epsilon < 0:
+        raise InvalidParameter(f"an epsilon is priced as an exact fraction from 0 on, not {quoted(epsilon)}.")
     if epsilon < _NO_GAIN:
         return epsilon**2 / 2
     with hundred_digits():

@@ -70,7 +70,7 @@ def serve(client: Client, path: str, turns: tuple[str, ...] = ("",)) -> None:
 def race(client: Client, path: str) -> None:
     from tacit.curator.sqlite_ledger import SQLiteLedger
 
-    with SQLiteLedger.open(path) as ledger:
+    with SQLiteLedger.open(path, subject="faults") as ledger:
         for turn in range(10):
             client.charge(ledger, f"{os.getpid()}-{turn}", "1/200")
 
