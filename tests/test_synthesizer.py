@@ -123,6 +123,8 @@ def test_queries_over_classes_answer_as_over_the_universe(kind: str) -> None:
         answers = distinct.answers(masses)[distinct.which]
         assert answers == pytest.approx(table.answer(work))
         assert answers == pytest.approx(spread.answer(work))
+        sparse = Synthesis(distinct, cells[1:], masses[1:], PROGRAM, 0, 0)
+        assert sparse.answer(work) == pytest.approx(sparse.histogram().answer(work))
         listed = distinct.listed(cells)
         assert listed.answers(masses) == pytest.approx(distinct.answers(masses))
         prices = rng.normal(size=len(distinct.queries))

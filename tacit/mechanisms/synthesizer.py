@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, prod
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.domain.projecting import projected
 from tacit.domain.query import Columns, Query
 from tacit.domain.schema import Schema
 from tacit.domain.synopsis import Histogram, Released, Rows
@@ -55,19 +57,41 @@ class Synthesis(Released):
         return float(self.people.sum())
 
     def project(self, columns: Columns) -> NDArray[np.float64]:
-        names, distinct = self._checked(columns), self.distinct
-        read = tuple(name for name in distinct.columns if name in names)
-        sizes = tuple(distinct.sizes[distinct.columns.index(name)] for name in read)
-        cells = distinct.cells_of(distinct.codes(self.support), read)
-        table = np.asarray(np.bincount(cells, self.people, prod(sizes)), dtype=np.float64).reshape(sizes)
+        names = self._checked(columns)
+        read = self._read(names)
+        cells = self.distinct.cells_of(self._codes, read)
+        shape = [self.distinct.sizes[self.distinct.columns.index(name)] for name in read]
+        return self._over(names, np.asarray(np.bincount(cells, self.people, prod(shape)), np.float64).reshape(shape))
+
+    def answer(self, query: Query) -> NDArray[np.float64]:
+        if len(self.support) < self.distinct.cells:
+            return super().answer(query)
+        query.check(self.schema)
+        names = [self._checked(columns) for columns in query.reads]
+        sets = list(dict.fromkeys(map(self._read, names)))
+        table = np.zeros(self.distinct.cells)
+        table[self.support] = self.people
+        found = projected(table.reshape(self.distinct.sizes), self.distinct.columns, sets)  # all in a few passes
+        return np.asarray(query(*[self._over(columns, found[self._read(columns)]) for columns in names]), np.float64)
+
+    @cached_property
+    def _codes(self) -> NDArray[np.int64]:
+        return self.distinct.codes(self.support)
+
+    def _read(self, columns: Columns) -> Columns:
+        return tuple(name for name in self.distinct.columns if name in columns)
+
+    def _over(self, columns: Columns, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A table over classes, as one over cells: each class evenly, and each column that is not read."""
+        read = self._read(columns)
         for axis, name in enumerate(read):
-            classes = distinct.classes[distinct.columns.index(name)]
+            classes = self.distinct.classes[self.distinct.columns.index(name)]
             shares = 1 / np.bincount(classes)[classes]
             table = np.take(table, classes, axis) * shares.reshape([-1 if a == axis else 1 for a in range(len(read))])
-        unread = [name for name in names if name not in read]
+        unread = [name for name in columns if name not in read]
         spread = table.reshape((*table.shape, *[1] * len(unread))) / self.schema.cells(unread)
         whole_table = np.broadcast_to(spread, (*table.shape, *self.schema.sizes(unread)))
-        return whole_table.transpose([(*read, *unread).index(name) for name in names])
+        return whole_table.transpose([(*read, *unread).index(name) for name in columns])
 
     def histogram(self) -> Histogram:
         """The same over the whole universe, where that is small: to be saved."""
@@ -110,7 +134,7 @@ class Synthesis(Released):
 
     def _rows(self, counts: NDArray[np.int64], seed: int, total: float) -> Rows:
         rng = np.random.default_rng([whole(seed, "a seed", 0, 2**63), 1])
-        codes = np.repeat(self.distinct.codes(self.support), counts, axis=0)
+        codes = np.repeat(self._codes, counts, axis=0)
         return Rows(self.schema, self.distinct.filled(codes, rng), total=total)
 
 
