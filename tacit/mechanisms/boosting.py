@@ -112,11 +112,12 @@ def boost_with_memory(
     """Boosting whose generator fits all that was ever measured, and keeps the last synopsis: few fits, each for many.
 
     A generator may use what earlier rounds released, so nothing is lost by remembering it; the median is for synopses
-    that know nothing of each other. This is `mwem` with k parts a round; by default as many parts in all as it has.
+    that know nothing of each other. This is `mwem` with k parts a round; by default half as many again in all as there
+    are, for some are drawn more than once.
     """
     parts = len(workload) if isinstance(workload, Workload) else 1
     rounds = whole(rounds, "rounds", 1, MOST_ROUNDS)
-    chosen = ceil(parts / rounds) if draws is None else draws
+    chosen = ceil(3 * parts / (2 * rounds)) if draws is None else draws
     return mwem(curator, workload, budget, rounds=rounds, draws=chosen, total=total, purpose=purpose)
 
 
