@@ -9,6 +9,7 @@ import os
 import random
 import re
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -26,8 +27,9 @@ from tacit.domain.schema import CELL, CLAMP, Categories, Column, Integers, Numbe
 from tacit.engines import counting
 from tacit.engines import table as table_module
 from tacit.engines.counting import Tally, grouped
+from tacit.engines.encode import IntegerCells
 from tacit.engines.table import Table, open_table
-from tacit.errors import InvalidQuery, InvalidSchema
+from tacit.errors import InvalidData, InvalidQuery, InvalidSchema
 
 Values = dict[str, list[Any]]
 
@@ -37,7 +39,8 @@ Values = dict[str, list[Any]]
 def number(text: str) -> int | float | None:
     if not re.fullmatch(r"[ \t]*[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|inf|infinity|nan)[ \t]*", text, re.I | re.A):
         return None
-    return int(text) if re.fullmatch(r"[ \t]*[+-]?\d+[ \t]*", text) and len(text) < 4000 else float(text)
+    whole = re.fullmatch(r"[ \t]*([+-]?\d+)(\.0*)?[ \t]*", text, re.A)
+    return int(whole[1]) if whole and len(text) < 4000 else float(text)
 
 
 def naive_cell(column: Column, value: Any) -> int | None:
@@ -266,7 +269,7 @@ DIRTY_TEXTS = [*TEXTS, "B", " b", "b ", "", None, "e\u0301", "none", "NULL", "na
 WRITTEN = ["3", "+3", " 3 ", "3.0", "3.", ".0", "3e0", "30e-1", "0003", "3.5", "-1", "10", "1e400", "-1e400", "", "abc",
            "1_0", "٣", "0x3", "3 3", "--3", "nan", "NaN", "inf", "-Infinity", "9" * 400, "0" * 400 + "7", "1e", "+",
            ".", "\t4", "9.0000000000000000000001", "-0", "0.1", "0.10", "1e-1", "+.1", "1000", "999.99999999999999999",
-           "2500.5", "0.1.2", "1,5", "0.09999999999999999999", "9007199254740993"]
+           "2500.5", "0.1.2", "1,5", "0.09999999999999999999", "9007199254740993", "9007199254740993.0"]
 REAL = [0.0, 9.0, 9.5, -0.0, 4.5, -0.5, 1e300, -1e300, math.inf, -math.inf, math.nan, None, 5e-324, -5e-324, 0.1,
         0.09999999999999999, 999.9999999999999, 1000.0, 2500.5, 2500.5000000000005]
 MONEY = [*map(Decimal, ("0.30", "0.29", "0.31", "10.00", "10.01", "-0.01", "3.00", "3.01", "9.00", "-1.00")), None]
@@ -292,6 +295,7 @@ POOLS: dict[str, tuple[type[Column], tuple[Any, ...], list[Any]]] = {
     "written numbers": (Integers, (-5000, 5000), WRITTEN),
     "int64": (Integers, (-3, 3), [-(2**63), 2**63 - 1, -3, 3, 0, 2**32, 2**32 + 1, 256, -256]),
     "uint64": (Integers, (0, 3), [2**64 - 1, 2**63, 2**63 + 1, 0, 3, 4]),
+    "written far numbers": (Integers, (2**53, 2**53 + 5), ["9007199254740993.0", "9007199254740993"]),
     "far": (Integers, (2**62 - 5, 2**62), [2**62 - 6, 2**62 - 5, 2**62, 2**62 + 1, 0, -(2**62)]),
     "incomes": (Numbers, ((0, 0.1, 1000, 2500.5),), REAL),
     "written incomes": (Numbers, ((0, 0.1, 1000, 2500.5),), WRITTEN),
@@ -593,10 +597,40 @@ def test_mixed_values_in_a_pandas_column_decide_nothing() -> None:
     import datetime
 
     dirty = [1, "2", 3.0, None, math.nan, True, b"4", [5], {"six": 6}, datetime.date(2020, 1, 1), 10**400, -(10**400),
-             pandas.NA, pandas.NaT, np.int8(1), np.float32(2), "\ud800", Decimal(3), object(), "x"]  # fmt: skip
+             pandas.NA, pandas.NaT, np.int8(1), np.float32(2), "\ud800", Decimal(3), object(), "x", Decimal("NaN"),
+             Decimal("sNaN"), bytearray(b"4"), memoryview(b"4"), np.datetime64(3, "ns"), np.timedelta64(3, "ns"),
+             np.datetime64("NaT"), Spiteful(3)]  # fmt: skip
     frame = pandas.DataFrame({"a": pandas.Series(dirty, dtype=object)})
     counts = open_table(frame, Schema([Integers("a", 0, 4, missing=CELL, outside=CELL)])).counts([("a",)])[0]
-    assert counts.tolist() == [0, 2, 2, 2, 1, 4, 9]
+    assert counts.tolist() == [0, 2, 2, 2, 3, 7, 12]
+
+
+class Spiteful(float):
+    def is_integer(self) -> bool:
+        raise RuntimeError("CANARY")
+
+
+def test_no_row_of_a_pandas_column_decides_what_becomes_of_another() -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    schema = Schema([Categories("a", ("1", "x"), missing=CELL, outside=CELL)])
+
+    def counts(values: list[Any], dtype: Any) -> list[int]:
+        frame = pandas.DataFrame({"a": pandas.Series(values, dtype=dtype)})
+        return [int(n) for n in open_table(frame, schema).counts([("a",)])[0]]
+
+    odd = [Decimal("NaN"), bytearray(b"1"), memoryview(b"x"), "x", None, b"1", np.datetime64(1, "ns"), "\ud800", 1]
+    for dtype, values in ((object, odd), ("category", ["x", 1, None, b"1"]), ("string[python]", ["x", "\ud800", None])):
+        alone = np.array(counts(["1", "1"], dtype))
+        for value in values:
+            assert sorted((counts(["1", value, "1"], dtype) - alone).tolist()) == [0, 0, 0, 1], (dtype, value)
+
+
+def test_a_lazy_frame_is_refused_without_a_warning() -> None:
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidData, match="'LazyFrame'"):
+            open_table(polars.DataFrame({"a": [1]}).lazy(), Schema([Integers("a", 0, 1)]))
 
 
 @pytest.mark.parametrize(
@@ -630,6 +664,68 @@ def test_every_arrow_type_of_a_number_reads_the_same(kind: pa.DataType) -> None:
     a, b, c, d = open_table(table, schema).counts([("a",), ("b",), ("c",), ("d",)])
     assert {at: int(n) for at, n in enumerate(a) if n} == {0: 1, 3: 1, 7: 1, 8: 1, 100: 1, 101: 1, 102: 1}
     assert (b.tolist(), c.tolist(), d.tolist()) == ([2, 3, 1, 1], [1, 1, 1, 4], [1, 1, 1, 4])
+
+
+EXTREMES: list[tuple[pa.DataType, list[Any]]] = [
+    *[(kind, [0, 2 ** (kind.bit_width - (1 if signed else 0)) - 1, -(2 ** (kind.bit_width - 1)) * signed])
+      for signed, kinds in ((1, (pa.int8(), pa.int16(), pa.int32(), pa.int64())),
+                            (0, (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()))) for kind in kinds],
+    *[(kind, [0.0, math.nan, math.inf, -math.inf, 6e-8, -65504.0]) for kind in (pa.float16(), pa.float32())],
+    (pa.float64(), [math.nan, math.inf, -math.inf, 5e-324, 1.7976931348623157e308]),
+    *[(kind, [Decimal(f"{sign}{'9' * kind.precision}e{-kind.scale}") for sign in ("", "-")] + [Decimal(0)])
+      for kind in (pa.decimal128(38, 0), pa.decimal128(38, 38), pa.decimal128(22, 22), pa.decimal128(5, -3),
+                   pa.decimal256(76, 0), pa.decimal256(76, 76),
+                   *[getattr(pa, name)(*size)
+                     for name, sizes in (("decimal32", ((9, 0), (9, 4))), ("decimal64", ((18, 0), (18, 2), (18, 18))))
+                     if hasattr(pa, name) for size in sizes])],
+    *[(kind, ["", "9" * 400, "-1e400", "0e99999999999999999999", "nan", "\0", "\U0010ffff"])
+      for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view())],
+]  # fmt: skip
+INDICES = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()]
+
+
+@pytest.mark.parametrize("index", [None, *INDICES], ids=str)
+@pytest.mark.parametrize(("kind", "extremes"), EXTREMES, ids=lambda part: str(part) if type(part) is not list else "")
+def test_no_value_of_any_type_keeps_another_row_from_its_cell(
+    kind: pa.DataType, extremes: list[Any], index: pa.DataType | None
+) -> None:
+    schema = Schema(
+        [
+            Integers("a", 0, 5, missing=CELL, outside=CELL),
+            Numbers("b", (0, 0.5, 5), missing=CELL, outside=CELL),
+            Categories("c", (0, 1), missing=CELL, outside=CELL),
+            Categories("d", ("0", "1"), missing=CELL, outside=CELL),
+        ]
+    )
+
+    def counts(given: list[Any]) -> list[Any]:
+        values = pa.array(given, kind)
+        if index is not None:
+            known = [value for value in given if value is not None]
+            places = [None if value is None else at for at, value in enumerate(given)]
+            values = pa.DictionaryArray.from_arrays(pa.array(places, index), pa.array(known, kind))
+        table = open_table(pa.table(dict.fromkeys("abcd", values)), schema)
+        return table.counts([(name,) for name in "abcd"])
+
+    alone = counts(extremes[:1] * 3)
+    for value in [*extremes, None]:
+        for before, after in zip(alone, counts([*extremes[:1] * 3, value]), strict=True):
+            assert sorted((after - before).tolist())[-2:] == [0, 1]
+
+
+def test_a_long_decimal_costs_its_own_row_alone() -> None:
+    values = pa.array([Decimal(at % 10) for at in range(50_000)] + [Decimal(10) ** 20, None], pa.decimal128(38, 2))
+    asked: list[int] = []
+
+    class Asked(IntegerCells):
+        def _of_figures(self, figures: Iterable[Any]) -> Any:
+            given = list(figures)
+            asked.append(len(given))
+            return super()._of_figures(given)
+
+    codes, dropped = Asked(Integers("a", 0, 9, missing=CELL, outside=CELL))(values)
+    assert (asked, dropped) == ([1], None)
+    assert np.bincount(codes).tolist() == [5000] * 10 + [1, 1]
 
 
 def is_texty(kind: pa.DataType) -> bool:

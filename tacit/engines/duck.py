@@ -72,14 +72,20 @@ class Duck:
         self.files.check()
 
     def headers(self) -> Iterator[Header]:
-        """The columns of the table, from the catalogue."""
+        """The columns of the table, from the catalogue.
+
+        One that is computed when it is read is of no type here: it may differ from read to read, and fail on a value.
+        Old releases do not tell it from a stored one with a default, which beside such a column is refused with it.
+        """
         path = self.files.paths[0]
         try:
             with _opened(path) as connection:
                 found = connection.execute(
-                    "select column_name, data_type from duckdb_columns() where table_oid in (select table_oid "
-                    "from duckdb_tables() where database_name = current_database() and schema_name = 'main' "
-                    "and table_name = ?) and database_name = current_database() order by column_index",
+                    "select column_name, case when column_default is not null and contains(sql, 'GENERATED ALWAYS') "
+                    "then 'GENERATED' else data_type end from duckdb_columns() join duckdb_tables() "
+                    "using (database_name, schema_name, table_oid, table_name) "
+                    "where database_name = current_database() and schema_name = 'main' and table_name = ? "
+                    "order by column_index",
                     [self._table],
                 ).fetchall()
         except Exception:  # whatever DuckDB says of the file stays with DuckDB
@@ -118,7 +124,7 @@ class Duck:
         texts = encoder(column)
         kind = {1: "utinyint", 2: "usmallint", 4: "uinteger"}[texts.dtype.itemsize]
         domain = ", ".join(_literal(str(value)) for value in column.values)
-        gap = "" if "" in column.values else f"when {_name(name)} = '' then {texts.size + MISSING_AT} "
+        gap = "" if "" in column.values else f"when strlen({_name(name)}) = 0 then {texts.size + MISSING_AT} "
         cell = f"enum_code(try_cast({_name(name)} as enum({domain})))"
         return (
             f"(case when {_name(name)} is null then {texts.size + MISSING_AT} {gap}"

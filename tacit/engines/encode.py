@@ -21,6 +21,7 @@ from tacit.engines.figures import (
     Figures,
     Mask,
     as_bytes,
+    as_wide,
     gaps_in,
     holds_numbers,
     in_64_bits,
@@ -29,6 +30,7 @@ from tacit.engines.figures import (
     number_in,
     of_bytes,
     primitives,
+    rows_of,
     short_decimals,
     truths,
     whole_or_real,
@@ -174,12 +176,17 @@ class Encoder(ABC):
         return places
 
     def _of_decimals(self, values: pa.Array) -> Codes:
-        reals = short_decimals(values)
-        if reals is not None:
-            return self._of_real(reals)
-        coded = values.dictionary_encode()
-        table = self._of_figures(whole_or_real(value) for value in coded.dictionary.to_pylist())
-        return np.append(table, self._stray(1, MISSING_AT))[indices_of(coded.indices, len(table))]
+        values = as_wide(values)
+        found = short_decimals(values)
+        if found is None:
+            coded = values.dictionary_encode()
+            table = self._of_figures(whole_or_real(value) for value in coded.dictionary.to_pylist())
+            return np.append(table, self._stray(1, MISSING_AT))[indices_of(coded.indices, len(table))]
+        reals, long = found
+        places = self._of_real(reals)
+        if long.any():
+            places[long] = self._of_figures(whole_or_real(value) for value in rows_of(values, long).to_pylist())
+        return places
 
     def _of_figures(self, figures: Iterable[int | float | None]) -> Codes:
         """The places of a few numbers that needed Python; None is not a number."""

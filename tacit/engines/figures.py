@@ -59,27 +59,37 @@ def primitives(values: pa.Array) -> Figures:
 
 def indices_of(indices: pa.Array, null: int) -> Figures:
     """Indices into a table that has, at `null`, an entry for those that are missing."""
-    gaps = gaps_in(indices)
-    return primitives(indices) if gaps is None else np.where(gaps, np.int64(null), primitives(indices))
+    figures, gaps = primitives(indices).astype(np.intp, copy=False), gaps_in(indices)  # uint64 and int64 make a float
+    return figures if gaps is None else np.where(gaps, null, figures)
 
 
-def short_decimals(values: pa.Array) -> NDArray[np.float64] | None:
-    """Decimals of at most 10^15 units as floats: then whole ones stay whole, and others are rounded once."""
+def short_decimals(values: pa.Array) -> tuple[NDArray[np.float64], Mask] | None:
+    """Decimals as floats, and which of them have more than 10^15 units, so that they are none; None for wide types.
+
+    Of at most 10^15 units, whole ones stay whole, and others are rounded once.
+    """
     kind = values.type
-    if str(kind).startswith(("decimal32", "decimal64")):
-        values = values.cast(pa.decimal128(kind.precision, kind.scale))
-    elif not str(kind).startswith("decimal128"):
-        return None
-    if not 0 <= kind.scale <= 22:  # 10^22 is the largest power of ten that is a float64
+    if not str(kind).startswith("decimal128") or not 0 <= kind.scale <= 22:  # 10^22 is the largest that is a float64
         return None
     halves = np.frombuffer(values.buffers()[1], np.int64)[2 * values.offset : 2 * (values.offset + len(values))]
     low, high = halves[0::2], halves[1::2]
-    if (gaps := gaps_in(values)) is not None:
-        low, high = np.where(gaps, 0, low), np.where(gaps, 0, high)
-    if (high != low >> 63).any() or low.max() > 10**15 or low.min() < -(10**15):
-        return None
+    long = (high != low >> 63) | (low > 10**15) | (low < -(10**15))
+    if (gaps := gaps_in(values)) is not None:  # what stands under a null is anything
+        long &= ~gaps
     reals: NDArray[np.float64] = low.astype(np.float64) / 10.0**kind.scale
-    return reals
+    return reals, long
+
+
+def as_wide(values: pa.Array) -> pa.Array:
+    """Decimals of 32 and 64 bits in 128: Arrow can do more with those."""
+    narrow = str(values.type).startswith(("decimal32", "decimal64"))
+    return values.cast(pa.decimal128(values.type.precision, values.type.scale)) if narrow else values
+
+
+def rows_of(values: pa.Array, chosen: Mask) -> pa.Array:
+    """Those that are chosen."""
+    at = np.flatnonzero(chosen).astype(np.int64)
+    return values.take(pa.Array.from_buffers(pa.int64(), len(at), [None, pa.py_buffer(at)]))
 
 
 def whole_or_real(value: Decimal) -> int | float:
@@ -97,19 +107,22 @@ def of_bytes(texts: Sequence[bytes | None]) -> pa.Array:
 
 
 def number_in(text: bytes) -> int | float | None:
-    """The number that a text stands for: digits alone exactly, any other as the nearest float64; None if none.
+    """The number that a text stands for: whole ones of 64 bits exactly, any other as the nearest float64; None if none.
 
-    >>> [number_in(text) for text in (b" 42 ", b"+4.2e1", b"1e400", b"-0", b"1_000", b"forty-two")]
-    [42, 42.0, inf, 0, None, None]
+    >>> [number_in(text) for text in (b" 42 ", b"+4.2e1", b"9007199254740993.0", b"1e400", b"-0", b"1_000")]
+    [42, 42, 9007199254740993, inf, 0, None]
     """
     if not _NUMBER.fullmatch(text):
         return None
     number = float(text)
-    digits = text.strip(b" \t").lstrip(b"+-")
-    if digits.isdigit() and abs(number) < 2.0**64:
-        size = int(digits.lstrip(b"0") or b"0")
-        return -size if b"-" in text else size
-    return number
+    if not number.is_integer() or abs(number) > 2.0**64:
+        return number
+    try:
+        exact = Decimal(text.decode())
+        rounded = exact.to_integral_value()
+    except ArithmeticError:  # an exponent beyond Decimal's: of a zero, or of what is nearly none
+        return number
+    return int(rounded) if rounded == exact else number
 
 
 def in_64_bits(figure: int | float | None) -> int | float | None:

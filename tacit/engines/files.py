@@ -18,7 +18,8 @@ KINDS = {  # by the end of the name
     ".duckdb": "DuckDB",
     ".ddb": "DuckDB",
 }
-Stamp: TypeAlias = tuple[int, int, int, int]
+BESIDE = {"DuckDB": ".wal"}  # what is not yet in the file itself
+Stamp: TypeAlias = tuple[int, int, int, int, int]
 
 
 class Files:
@@ -27,7 +28,6 @@ class Files:
     def __init__(self, place: str, kind: str | None = None) -> None:
         self.place = place
         self.paths = listed(place)
-        self.stamps = [stamp(path) for path in self.paths]
         kinds = {kind or KINDS.get(os.path.splitext(path)[1].lower(), "") for path in self.paths}
         if len(kinds) != 1 or "" in kinds:
             raise InvalidData(
@@ -35,17 +35,23 @@ class Files:
                 "Nothing was read."
             )
         self.kind = kinds.pop()
+        self.stamps = self._stamps()
 
     def check(self) -> None:
         """Stops when a file has gone, come, or changed since it was opened: counts of two tables must not mix."""
         try:
-            same = listed(self.place) == self.paths and [stamp(path) for path in self.paths] == self.stamps
+            same = listed(self.place) == self.paths and self._stamps() == self.stamps
         except InvalidData:
             same = False
         if not same:
             raise DataUnavailable(
                 "the source has changed since it was opened; what was charged stays charged, nothing was drawn."
             )
+
+    def _stamps(self) -> list[Stamp | None]:
+        beside = [path + BESIDE[self.kind] for path in self.paths if self.kind in BESIDE]
+        present = [stamp(path) if os.path.lexists(path) else None for path in beside]
+        return [*(stamp(path) for path in self.paths), *present]
 
 
 def listed(place: str) -> list[str]:
@@ -72,14 +78,18 @@ def listed(place: str) -> list[str]:
 
 
 def stamp(path: str) -> Stamp:
-    """What changes when a file does; refuses what is not a plain file, for a pipe may never end."""
+    """What changes when a file does; refuses what is not a plain file, for a pipe may never end.
+
+    The time of its last change is set by the system alone: it moves with a rename, and where the time of the last
+    writing is put back.
+    """
     try:
         seen = os.stat(path)
     except OSError as error:
         why = error.strerror or "it cannot be read"
     else:
         if stat.S_ISREG(seen.st_mode):
-            return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns
+            return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
         why = "not a plain file"
     raise InvalidData(f"{quoted(path)}: {why}. Nothing was read.")
 

@@ -15,6 +15,8 @@ from tacit.engines.figures import is_text
 from tacit.engines.files import Files
 from tacit.errors import InvalidData, quoted
 
+_STRANGE = b"\xff"  # no text, no number: outside every domain
+
 Header: TypeAlias = Sequence[tuple[str, pa.DataType]]  # the columns that a part of a source has
 
 
@@ -86,7 +88,10 @@ class Parquet:
 
 
 class Frame:
-    """A table in memory: Arrow's, polars' or anything with an Arrow stream, and pandas' by a copy."""
+    """A table in memory: Arrow's, polars' or anything with an Arrow stream, read where it lies, and pandas' by a copy.
+
+    Arrow's memory is not written to by Arrow; who makes such a table over an array of numpy's must not write to that.
+    """
 
     coded: frozenset[str] = frozenset()
 
@@ -105,7 +110,7 @@ class Frame:
             return cls("Arrow", given)
         if maker == "pandas" and hasattr(given, "columns"):
             return cls("pandas", _of_pandas(given, names))
-        if maker == "polars" and hasattr(given, "columns") and hasattr(given, "__arrow_c_stream__"):
+        if maker == "polars" and hasattr(given, "__arrow_c_stream__") and hasattr(given, "columns"):
             given = given.select([name for name in given.columns if name in names])
         if hasattr(given, "__arrow_c_stream__"):
             try:
@@ -119,7 +124,7 @@ class Frame:
         )
 
     def check(self) -> None:
-        """A table in memory was taken over when it was opened."""
+        """A table in memory is not looked at again: it does not change."""
 
     def headers(self) -> Iterator[Header]:
         """Its columns."""
@@ -138,24 +143,48 @@ def _of_pandas(frame: Any, names: Columns) -> pa.Table:
 
 
 def _series(series: Any, name: str) -> Any:
-    mixed = series.dtype == np.dtype(object)  # anything may stand in it, and what stands in it must decide nothing
+    """An Arrow array; the column's type alone, not one value in it, decides how it is made and whether it can be."""
+    if str(series.dtype) == "category":
+        places = series.cat.codes.to_numpy()
+        return pa.DictionaryArray.from_arrays(
+            pa.array(places, mask=places < 0), _series(series.cat.categories.to_series(), name)
+        )
+    held = series.array
+    if not hasattr(held, "__arrow_array__"):
+        held = np.array(series)
+        if held.dtype == np.dtype(object):
+            return _texts(held)
     try:
-        return pa.array(series.copy(deep=True), pa.large_string() if mixed else None, from_pandas=True)
+        return pa.array(held.copy(), from_pandas=True)
     except Exception:
-        kind = str(series.dtype)
-    if mixed:
-        return pa.array([_text(value) for value in series], pa.large_binary())
-    raise InvalidData(f"column {quoted(name)} is of type {quoted(kind)}, which cannot be read. Nothing was read.")
+        kind = series.dtype
+    if getattr(kind, "name", "") in {"string", "str"}:  # one of them is no UTF-8
+        return _texts(series)
+    raise InvalidData(f"column {quoted(name)} is of type {quoted(str(kind))}, which cannot be read. Nothing was read.")
 
 
-def _text(value: object) -> bytes | None:
+def _texts(values: Any) -> pa.Array:
+    """What may be anything, one by one: no value decides what becomes of another."""
+    return pa.array([_text(value) for value in values], pa.large_binary())
+
+
+def _text(value: Any) -> bytes | None:
     """A value of a mixed column as the text that a CSV file would hold."""
+    try:
+        return value.encode() if type(value) is str else _written(value)
+    except Exception:  # of whatever the value's own class does
+        return _STRANGE
+
+
+def _written(value: object) -> bytes | None:
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return None if np.isnat(value) else _STRANGE
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
         return value.encode(errors="surrogatepass")
-    if isinstance(value, bytes):
-        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return None
     if isinstance(value, bool):
@@ -165,5 +194,5 @@ def _text(value: object) -> bytes | None:
     if isinstance(value, int):
         return b"%d" % value if value.bit_length() < 2**10 else b"1e999" if value > 0 else b"-1e999"
     if isinstance(value, Decimal):
-        return str(value).encode()
-    return b"\xff"  # no text, no number: outside every domain
+        return None if value.is_nan() else str(value).encode()
+    return _STRANGE
