@@ -151,11 +151,14 @@ class Session:
         if self._here != process.here():  # else each child would be told anew what was paid for once
             raise Halted(f"{interactive} was opened in another process; open another session. Nothing was drawn.")
         with self._turn:
-            state, self._state = self._state, None  # a question that fails is the last: that it failed is an answer
-            if state is None:
+            if self._state is None:
                 raise Halted(f"{interactive} has halted; open another session. Nothing was drawn.")
-            self._state, answer = _veiled(lambda: interactive.step(state, curator._read(query), curator._noise))
+            self._state, answer = _veiled(lambda: self._step(query))
         return answer
+
+    def _step(self, query: Query) -> tuple[Any | None, Any]:
+        state, self._state = self._state, None  # a question that fails is the last: that it failed is an answer
+        return self._interactive.step(state, self._curator._read(query), self._curator._noise)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise InvalidParameter("a session cannot be copied: it was paid for once. Nothing was spent.")
