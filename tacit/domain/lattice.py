@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ Table: TypeAlias = NDArray[np.float64]
 Tables: TypeAlias = Mapping[Columns, Table]
 
 MOST_SHARED = 100_000  # column sets that several tables have in common
+MOST_PAIRED = 1000  # tables of which every two are compared, where they have too many parts to be counted
 TOLERANCE = 1e-6  # of the total: by how much tables may still disagree
 
 
@@ -65,14 +67,29 @@ class Lattice:
     def links(self) -> list[tuple[Columns, list[Side]]]:
         """The few of them that imply the rest: a set is left out if larger ones already connect all tables above it."""
         links: list[tuple[Columns, list[Side]]] = []
+        over: defaultdict[str, list[int]] = defaultdict(list)  # the links that hold a column
         for columns, sides in reversed(self.shared):
-            groups = [{side.table for side in above} for larger, above in links if set(columns) < set(larger)]
-            if len(_connected([{side.table} for side in sides] + groups)) > 1 or len(self.columns) == 1:
+            few = min((over[name] for name in columns), key=len, default=range(len(links)))
+            larger = [links[at][1] for at in few if set(columns) < set(links[at][0])]
+            groups = [[side.table for side in above] for above in larger]
+            if _apart([side.table for side in sides], groups) > 1 or len(self.columns) == 1:
+                for name in columns:
+                    over[name].append(len(links))
                 links.append((columns, sides))
         return links
 
+    @cached_property
+    def _holding(self) -> dict[str, set[int]]:
+        """The tables that hold a column."""
+        found: defaultdict[str, set[int]] = defaultdict(set)
+        for i, columns in enumerate(self.columns):
+            for name in columns:
+                found[name].add(i)
+        return found
+
     def _sides(self, columns: Columns) -> list[Side]:
-        above = [(i, table) for i, table in enumerate(self.columns) if set(columns) <= set(table)]
+        holding = [self._holding[name] for name in columns] or [set(range(len(self.columns)))]
+        above = [(i, self.columns[i]) for i in sorted(set.intersection(*holding))]
         sides = []
         for i, table in above:
             rest = tuple(axis for axis, name in enumerate(table) if name not in columns)
@@ -107,10 +124,16 @@ class Lattice:
 def shared(column_sets: Iterable[Columns]) -> set[Columns]:
     """The column sets that lie within two of these or more, in their order of columns; the empty one always."""
     sets = list(column_sets)
-    whole = {tuple(name for name in one if name in other) for one, other in combinations(sets, 2)}
-    if sum(2 ** len(columns) for columns in whole) > 16 * MOST_SHARED:
+    held = Counter(name for columns in sets for name in columns)
+    common = [tuple(name for name in columns if held[name] > 1) for columns in sets]
+    twice = 2
+    if _parts(common) > 16 * MOST_SHARED and len(sets) <= MOST_PAIRED:  # a few wide tables: what any two have in common
+        common = list({tuple(n for n in one if n in other) for one, other in combinations(common, 2)})
+        twice = 1
+    if _parts(common) > 16 * MOST_SHARED:
         raise InvalidQuery("these marginals overlap in too many column sets; ask for smaller ones. Nothing was spent.")
-    found = {part for columns in whole for k in range(len(columns) + 1) for part in combinations(columns, k)} | {()}
+    times = Counter(part for columns in common for k in range(len(columns) + 1) for part in combinations(columns, k))
+    found = {part for part, many in times.items() if many >= twice} | {()}
     if len(found) > MOST_SHARED:
         raise InvalidQuery(
             f"these marginals overlap in {len(found)} column sets; {MOST_SHARED} can be kept consistent. "
@@ -119,10 +142,20 @@ def shared(column_sets: Iterable[Columns]) -> set[Columns]:
     return found
 
 
-def _connected(groups: Sequence[set[int]]) -> list[set[int]]:
-    """Joins the groups that have a member in common."""
-    joined: list[set[int]] = []
+def _parts(column_sets: Iterable[Columns]) -> int:
+    return sum(2 ** len(columns) for columns in column_sets)
+
+
+def _apart(tables: Iterable[int], groups: Iterable[Sequence[int]]) -> int:
+    """How many of the tables are left where each group is joined into one."""
+    parent = {table: table for table in tables}
+
+    def root(table: int) -> int:
+        while parent[table] != table:
+            parent[table] = table = parent[parent[table]]
+        return table
+
     for group in groups:
-        apart = [other for other in joined if not other & group]
-        joined = [*apart, group.union(*[other for other in joined if other & group])]
-    return joined
+        for table in group:
+            parent[root(table)] = root(group[0])
+    return sum(table == above for table, above in parent.items())
