@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.errors import InvalidBudget, NoSuchGuarantee
+from tacit.errors import InvalidBudget, InvalidParameter, NoSuchGuarantee
 from tacit.privacy.budget import LEAST_DELTA, LEAST_EPSILON, MOST_EPSILON, Budget, Currency, Loss
 from tacit.privacy.composition import epsilon_of
 from tacit.privacy.conversion import rho_of_pure
@@ -291,3 +291,15 @@ def test_a_budget_in_rho_pays_for_its_step_of_bounded_range_and_not_for_a_larger
     assert budget.price(Loss.bounded_range(epsilon)) <= budget.amount
     assert budget.price(Loss.bounded_range(epsilon * (1 + Fraction(1, 10**12)))) > budget.amount
     assert Budget(Fraction(3), Currency.EPSILON).bounded_range == 3
+
+
+@pytest.mark.parametrize("epsilon", [-Fraction(1, 10), 2.0**-30, 60, np.float64(0.5)])
+def test_what_is_no_exact_fraction_or_is_negative_has_no_price(epsilon: Fraction) -> None:
+    """Its square would be a price in rho; and what is kept for a float must not be found for the fraction it equals."""
+    for _ in range(2):
+        with pytest.raises(InvalidParameter, match="exact fraction"):
+            rho_of_pure(epsilon)
+        assert type(Loss.pure(abs(Fraction(epsilon))).rho) is Fraction
+    if epsilon < 0:
+        with pytest.raises(InvalidParameter, match="exact fraction"):
+            Loss.pure(epsilon)

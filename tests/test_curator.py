@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 
 from tacit.curator.kernel import Curator
 from tacit.curator.ledger import MemoryLedger
-from tacit.domain.grid import Norm
-from tacit.domain.query import Counting, Linear, Marginal
+from tacit.domain.grid import Norm, OnGrid
+from tacit.domain.query import Columns, Counting, Linear, Marginal
 from tacit.domain.schema import Categories, Integers, Neighbors, Schema
 from tacit.domain.score import Fit, Function
 from tacit.domain.workload import Workload, marginals
@@ -29,6 +30,7 @@ from tacit.errors import (
     TacitError,
 )
 from tacit.primitives.additive import Gaussian, Laplace
+from tacit.primitives.noise import Noise
 from tacit.primitives.selection import Exponential, NoisyMax
 from tacit.primitives.threshold import AboveThreshold
 from tacit.privacy.budget import Budget, Currency, Loss
@@ -202,6 +204,86 @@ def test_what_fails_while_reading_tells_nothing_and_stays_charged() -> None:
     assert caught.value.__context__ is None
     assert "secret" not in str(caught.value)
     assert ours.ledger.spent == Fraction(1, 2)
+
+
+class Failing(Rows):
+    """A source of somebody else's, which fails and says why."""
+
+    def counts(self, column_sets: Sequence[Columns]) -> list[NDArray[np.int64]]:
+        try:
+            raise RuntimeError("INT64 with value 128 can't be cast")
+        except RuntimeError as error:
+            raise DataUnavailable(f"the secret is {error}") from error
+
+
+class Overflowing(Laplace):
+    def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> NDArray[Any]:
+        raise OverflowError(f"the secret is {answer.units}")
+
+
+def told(error: BaseException) -> str:
+    """All that whoever catches it can see: words, causes, and what stood in each frame."""
+    said, trace = [str(error), repr(error.__cause__), repr(error.__context__)], error.__traceback__
+    while trace:
+        if trace.tb_frame.f_code.co_filename != __file__:
+            said += [f"{name}={value!r}" for name, value in trace.tb_frame.f_locals.items()]
+        trace = trace.tb_next
+    return " ".join(said)
+
+
+def test_of_what_fails_where_the_answers_are_nothing_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def empty(count: int) -> bytes:
+        raise OSError("no entropy")
+
+    monkeypatch.setattr("os.urandom", empty)
+    for table, mechanism, kind in (
+        (Failing(SCHEMA, CODES), Laplace("0.5"), DataUnavailable),
+        (Rows(SCHEMA, CODES), Overflowing("0.5"), DataUnavailable),
+        (Rows(SCHEMA, CODES), Laplace("0.5"), NoiseUnavailable),
+    ):
+        ours = Curator(table, MemoryLedger(Budget.of(1)), Neighbors.ADD_REMOVE)
+        with pytest.raises(kind, match="what was charged stays charged, nothing was drawn") as caught:
+            ours.release(mechanism, EVERYBODY)
+        said = told(caught.value)
+        assert "secret" not in said
+        assert "OnGrid" not in said
+        assert "INT64" not in said
+        assert ours.ledger.spent == Fraction(1, 2)
+
+
+def test_a_question_that_fails_in_a_session_is_its_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That it failed is an answer, exact, and would be free as often as it is asked."""
+    ours = curator()
+    session = ours.open(AboveThreshold("0.5", 10**6))
+    assert session.ask(EVERYBODY) is False
+    ours._data = Failing(SCHEMA, CODES)
+    with pytest.raises(DataUnavailable) as caught:
+        session.ask(EVERYBODY)
+    assert "secret" not in told(caught.value)
+    assert "Waiting" not in told(caught.value)
+    ours._data = Rows(SCHEMA, CODES)
+    assert session.halted
+    for _ in range(2):
+        with pytest.raises(Halted):
+            session.ask(EVERYBODY)
+
+
+def test_a_question_that_is_refused_for_what_is_public_does_not_end_a_session() -> None:
+    ours = curator()
+    session = ours.open(AboveThreshold("0.5", 10**6))
+    weighted = Linear.of(SCHEMA, ("age",), np.linspace(0, 1, 10))  # on a finer grid than the session's
+    for query, error in ((weighted, InvalidParameter), (SEXES, InvalidParameter)):
+        with pytest.raises(error, match="Nothing was drawn"):
+            session.ask(query)
+    assert ours._data.read == []  # type: ignore[attr-defined]
+    assert session.ask(EVERYBODY) is False
+
+
+def test_what_a_curator_goes_by_is_not_changed_while_it_serves() -> None:
+    ours = curator()
+    for name, value in (("ledger", MemoryLedger(Budget.of(1))), ("neighbors", Neighbors.REPLACE_ONE)):
+        with pytest.raises(AttributeError):
+            setattr(ours, name, value)
 
 
 def test_nonsense_that_a_function_returns_is_an_ordinary_answer() -> None:

@@ -17,10 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from tacit.curator.chain import FORMAT, SCHEMA, Row
+from tacit.curator.book import create as make
+from tacit.curator.chain import FORMAT, SCHEMA, Contract, Row
 from tacit.curator.head import Head
+from tacit.curator.ledger import instant
 from tacit.curator.sqlite_ledger import SQLiteLedger
-from tacit.errors import LedgerDamaged, LedgerUnavailable
+from tacit.errors import BudgetExceeded, InvalidParameter, LedgerDamaged, LedgerUnavailable
 from tacit.privacy.budget import Budget, Loss
 
 TENTH = Loss.pure(Fraction(1, 10))
@@ -350,6 +352,151 @@ def test_an_older_copy_without_a_head_is_refused_also_where_it_never_held_a_char
         opened(tmp_path / "new.db")
 
 
+def test_a_ledger_whose_charges_all_lie_in_its_log_is_no_fresh_budget_without_it(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from tacit.curator.sqlite_ledger import *; from tacit.privacy.budget import *; "
+        "l = SQLiteLedger.create(sys.argv[1], Budget.of(1), subject='faults'); "
+        "[l.charge('all', Loss.pure(Fraction(1, 100))) for _ in range(100)]; os.kill(os.getpid(), 9)"
+    )
+    path, copied = tmp_path / "l.db", tmp_path / "copied"
+    subprocess.run([sys.executable, "-c", code, path], cwd=Path(__file__).parent.parent, check=False)
+    copied.mkdir()
+    shutil.copy(path, copied)  # alone, as one sees its name
+    with pytest.raises(LedgerDamaged, match="head file is missing"):
+        opened(copied / "l.db")
+    for gone, word in (("-wal", "older copy"), ("-head", "head file is missing")):
+        Path(f"{path}{gone}").unlink()
+        with pytest.raises(LedgerDamaged, match=word):
+            opened(path)
+
+
+def test_a_ledger_that_was_made_and_never_opened_has_its_head(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    contract = Contract("faults", Budget.of(1), instant(0))
+    make(str(path), contract, 1)
+    assert sorted(os.listdir(tmp_path)) == ["l.db", "l.db-head"]
+    assert Head(str(path), 1).read() == (contract.hash, (0, contract.hash))
+    with opened(path) as ledger:
+        ledger.charge("a", TENTH)
+
+
+def test_a_head_that_a_crash_left_before_its_ledger_had_a_name_is_in_nobodys_way(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    create(path).close()
+    path.unlink()
+    with create(path) as ledger:  # of no charge: nothing is forgotten
+        ledger.charge("a", TENTH)
+    path.unlink()
+    with pytest.raises(LedgerUnavailable, match=r"l\.db-head' is there already"):
+        create(path)
+
+
+def test_the_first_charge_is_in_the_head_for_good(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a head of no charge that lies alone was never told of one, and a power cut is no way to a fresh budget."""
+    synced: list[str] = []
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: (synced.append(os.readlink(f"/proc/self/fd/{file}")), sync(file))[1])
+    ledger = create(path.parent / "new.db")
+    synced.clear()
+    ledger.charge("a", TENTH)
+    assert synced == [f"{path.parent}/new.db-head"]
+    ledger.charge("a", TENTH)
+    assert len(synced) == 1
+    ledger.close()
+
+
+def test_a_writer_that_was_held_up_does_not_take_the_head_back(path: Path, tmp_path: Path) -> None:
+    """Stopped between its commit and the head, by SIGSTOP, a paused container or a full machine."""
+    code = (
+        "import os, signal, sys; from tacit.curator.sqlite_ledger import *; from tacit.curator.head import Head; "
+        "from tacit.privacy.budget import *\n"
+        "write = Head.write\n"
+        "def late(*given): os.kill(os.getpid(), signal.SIGSTOP); write(*given)\n"
+        "l = SQLiteLedger.open(sys.argv[1], subject='faults'); Head.write = late\n"
+        "l.charge('slow', Loss.pure(Fraction(1, 1000))); os._exit(0)\n"
+    )
+    slow = []
+    for _ in "ab":
+        slow.append(subprocess.Popen([sys.executable, "-c", code, path], cwd=Path(__file__).parent.parent))
+        os.waitid(os.P_PID, slow[-1].pid, os.WSTOPPED | os.WNOWAIT)
+    with opened(path) as ledger:
+        ledger.charge("an older copy is taken here", Loss.pure(Fraction(1, 1000)))
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(tmp_path / "older")) as target:
+            source.backup(target)
+        for _ in range(10):
+            ledger.charge("a", Loss.pure(Fraction(1, 1000)))
+        for each in slow:
+            each.send_signal(signal.SIGCONT)
+            assert each.wait(20) == 0
+        read = Head(str(path), 1).read()
+        assert read
+        assert read[1] == ledger.head
+    os.replace(tmp_path / "older", path)
+    with pytest.raises(LedgerDamaged, match="older copy was put back"):
+        opened(path)
+
+
+def test_a_head_of_another_history_stops_the_ledger(path: Path, tmp_path: Path) -> None:
+    """As two hosts would write it, each with a log of its own."""
+    with create(tmp_path / "other.db") as other, opened(path) as ledger:
+        for _ in range(7):
+            other.charge("a", Loss.pure(Fraction(1, 100)))
+        shutil.copyfile(tmp_path / "other.db-head", f"{path}-head")  # in place
+        with pytest.raises(LedgerDamaged, match=r"another history.*Whether the charge stands"):
+            ledger.charge("a", Loss.pure(Fraction(1, 100)))
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm", "-journal", "-head", "-making", "-WAL"])
+def test_a_name_that_belongs_beside_another_ledger_is_refused(tmp_path: Path, end: str) -> None:
+    for act in (create, opened, SQLiteLedger.read, SQLiteLedger.verify):
+        with pytest.raises(InvalidParameter, match="belongs to a file beside a ledger"):
+            act(tmp_path / f"l.db{end}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_making_and_serving_a_ledger_leaves_its_neighbours_alone(tmp_path: Path) -> None:
+    names = ("l", "l-new", "l-old", "l-new-new", "l.bak")
+    for name in reversed(names):
+        with create(tmp_path / name) as ledger:
+            ledger.charge(name, TENTH)
+    for name in names:
+        with opened(tmp_path / name) as ledger:
+            assert [entry.what for entry in ledger.entries()] == [name]
+
+
+def test_a_file_that_is_mounted_alone_is_refused_for_its_log_would_lie_elsewhere(path: Path, tmp_path: Path) -> None:
+    mounted = tmp_path / "container" / "l.db"
+    mounted.parent.mkdir()
+    for end in ("", "-head"):
+        shutil.copy(f"{path}{end}", f"{mounted}{end}")
+        if subprocess.run(["mount", "--bind", f"{path}{end}", f"{mounted}{end}"], capture_output=True).returncode:
+            pytest.skip("nothing can be mounted here")
+    try:
+        with pytest.raises(LedgerUnavailable, match="is mounted by itself"):
+            opened(mounted)
+    finally:
+        for end in ("", "-head"):
+            subprocess.run(["umount", f"{mounted}{end}"], check=True)
+    opened(path).close()
+
+
+def test_a_file_system_of_the_network_is_refused_by_name(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = str(tmp_path).replace(" ", "\\040")
+    for kind, point, right in (("nfs4", here, False), ("nfs4", here + "x", True), ("ext4", here, True)):
+        lines = f"1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 0:9 / {point} rw shared:1 - {kind} host:/ rw\n"
+        (tmp_path / "mounts").write_text(lines)
+        monkeypatch.setattr("tacit.curator.place._MOUNTS", str(tmp_path / "mounts"))
+        if right:
+            opened(path).close()
+            continue
+        for act in (opened, lambda _: create(tmp_path / "new.db")):
+            with pytest.raises(LedgerUnavailable, match=r"file system of the network \(nfs4\)"):
+                act(path)
+        assert SQLiteLedger.verify(path).sequence == 6
+
+
 def test_a_backup_holds_every_charge_and_one_that_lacks_some_is_refused_in_its_place(
     path: Path, tmp_path: Path
 ) -> None:
@@ -363,6 +510,58 @@ def test_a_backup_holds_every_charge_and_one_that_lacks_some_is_refused_in_its_p
     os.replace(tmp_path / "backup", path)  # nothing was charged since: nothing is lost
     with opened(path) as ledger:
         ledger.charge("after", Loss.pure(Fraction(1, 100)))
+
+
+def test_a_page_that_goes_back_in_time_brings_no_budget_back(tmp_path: Path) -> None:
+    """A lost write, or a careless copy: wherever it strikes, what was charged in this process stays charged."""
+    path = tmp_path / "l.db"
+    ledger = create(path)
+    block, small = ledger.block("block", Budget.of("0.1")), Loss.pure(Fraction(1, 10**6))
+    for _ in range(20):
+        ledger.charge("a", small)
+    for _ in range(60):
+        block.charge("b", small)
+    ledger.close()
+    older = path.read_bytes()
+    ledger = opened(path)
+    for _ in range(80):
+        ledger.charge("a", Loss.pure(Fraction(1, 100)))
+    block = ledger.block("second", Budget.of("0.01"))
+    for _ in range(60):
+        block.charge("b", small)
+    spent = ledger.spent
+    ledger.close()
+    newer, head = path.read_bytes(), Path(f"{path}-head").read_bytes()
+    pages = [at for at in range(4096, len(older), 4096) if older[at : at + 4096] != newer[at : at + 4096]]
+    assert len(pages) > 1
+    for at in pages:
+        path.write_bytes(newer)
+        Path(f"{path}-head").write_bytes(head)
+        with opened(path) as ledger, opened(path) as other:
+            assert ledger.spent == spent
+            (tmp_path / "page").write_bytes(older[at : at + 4096])
+            subprocess.run(
+                ["dd", f"if={tmp_path}/page", f"of={path}", "bs=4096", f"seek={at // 4096}", "conv=notrunc"],
+                check=True,
+                capture_output=True,
+            )
+            with suppress(LedgerDamaged, LedgerUnavailable):
+                other.charge("c", small)  # so that what the ledger has read of the file is read again
+                assert ledger.spent == spent + small.epsilon  # type: ignore[operator]
+                with pytest.raises(BudgetExceeded):
+                    ledger.charge("stolen", Loss.pure(1 - spent))
+
+
+def test_what_another_process_charges_is_checked_before_it_is_added_to(path: Path) -> None:
+    """A row that no tacit wrote, put in while the ledger serves."""
+    ledger, last = opened(path), read_rows(path)[-1]
+    forged = last._replace(sequence=7, previous=last.hash, spent="1/1000").sealed()
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute(INSERT, forged)
+        raw.commit()
+    with pytest.raises(LedgerDamaged, match="row 7: its running total is not the sum"):
+        ledger.charge("a", Loss.pure(Fraction(1, 1000)))
+    ledger.close()
 
 
 def test_a_journal_beside_the_ledger_is_not_played_into_it(path: Path, tmp_path: Path) -> None:
