@@ -73,7 +73,7 @@ class Receipt:
             ("purpose", self.purpose or "none stated"),
             ("made", f"{self.created} by tacit {self.version}"),
         ]
-        return "\n".join(f"{name:<10}{text}" for name, text in said)
+        return "\n".join(f"{name:<10}{one_line(text)}" for name, text in said)
 
     def describe(self) -> dict[str, Any]:
         """What a saved synopsis says of it; fractions as numerator/denominator."""
@@ -123,6 +123,15 @@ class Receipt:
             said["created"],
             said["version"],
         )
+
+
+def one_line(text: str) -> str:
+    """The text with escapes for what would not print as itself: it cannot act on a terminal, nor pass for more lines.
+
+    >>> print(one_line("census\\npromise   epsilon=0"))
+    census\\npromise   epsilon=0
+    """
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def _fraction(text: object) -> Fraction:

@@ -26,6 +26,7 @@ from tacit.rational import whole
 
 MOST_CELLS = 10**8  # of a synopsis
 MOST_ROWS = 10**8
+LARGEST = 2.0**100  # count; above any noise, and the sum of all cells is still a float
 _MOST_WORK = 2 * 10**8  # products for one standard error
 
 
@@ -145,7 +146,7 @@ class Rows(Released):
         self.codes = np.asfortranarray(given, dtype=np.min_scalar_type(int(sizes.max()) - 1))
         self.codes.flags.writeable = False
         self._total = float(len(given) if total is None else total)
-        if not 0 <= self._total < np.inf:
+        if not 0 <= self._total <= LARGEST:
             raise InvalidParameter("the people that synthetic rows stand for are a number that is not negative.")
 
     def __len__(self) -> int:
@@ -224,11 +225,12 @@ class Marginals(Released):
         self.variances = None if variances is None else dict(variances)
         if nonnegative and any(float(table.min()) < 0 for table in self.tables.values()):
             raise InvalidParameter("a cell of a released marginal is negative.")
-        if self.discrepancy > 2 * TOLERANCE * max(1.0, *(float(np.abs(table).sum()) for table in self.tables.values())):
+        most = max(1.0, *(float(np.abs(table).sum()) for table in self.tables.values()))
+        if not self.discrepancy <= 2 * TOLERANCE * most:
             raise InvalidParameter("the released marginals do not agree with each other.")
         if self.variances is not None:
             needed = {part for columns in self.tables for part in parts(schema, columns)}
-            if not needed <= set(self.variances) or not all(0 <= v < np.inf for v in self.variances.values()):
+            if not needed <= set(self.variances) or not all(0 <= v <= LARGEST**2 for v in self.variances.values()):
                 raise InvalidParameter("every part of a released marginal has a variance that is not negative.")
 
     @cached_property
@@ -299,6 +301,8 @@ class Marginals(Released):
         held, variances = [tuple(columns) for columns in said["tables"]], said["variances"]
         if len(set(held)) != len(held) or set(arrays) != {f"table{i}" for i in range(len(held))}:
             raise InvalidData("its marginals are not those that it says. Nothing was spent.")
+        if variances is not None and not all(type(v) in (int, float) for _, v in variances):
+            raise InvalidData("a variance that it says is no number. Nothing was spent.")
         return cls(
             schema,
             {columns: arrays[f"table{i}"] for i, columns in enumerate(held)},
@@ -309,12 +313,12 @@ class Marginals(Released):
 
 
 def _frozen(counts: Counts, sizes: tuple[int, ...]) -> NDArray[np.float64]:
-    """A copy that nobody can change, of the right shape and without NaN."""
+    """A copy that nobody can change, of the right shape, whose numbers can be added up."""
     table = np.array(counts, dtype=np.float64)
     if table.shape != sizes:
         raise InvalidParameter(f"a table over {sizes} cells has another shape: {table.shape}.")
-    if not bool(np.all(np.isfinite(table))):
-        raise InvalidParameter("a table of a synopsis holds a number that is not finite.")
+    if not (table.min() >= -LARGEST and table.max() <= LARGEST):  # a NaN is neither
+        raise InvalidParameter("a table of a synopsis holds a number that is not finite, or too large.")
     table.flags.writeable = False
     return table
 
