@@ -10,10 +10,11 @@ import numpy as np
 
 from tacit.domain.discrepancy import Discrepancy
 from tacit.domain.grid import Norm
+from tacit.domain.grouped import Grouped
 from tacit.domain.interval import Prefixes, Ranges
 from tacit.domain.net import SmallDatabases
 from tacit.domain.parity import Parity
-from tacit.domain.query import Conjunctions, Counting, Linear, Marginal, Query
+from tacit.domain.query import Conjunctions, Counting, Linear, LinearQuery, Marginal, Query
 from tacit.domain.residual import Residual
 from tacit.domain.schema import Categories, Column, Integers, Neighbors, Schema
 from tacit.domain.score import Error, Fit, Function, Hardness, SignedError
@@ -72,6 +73,11 @@ def zero_one(schema: Schema, rng: np.random.Generator) -> Linear:
     return Linear.of(schema, schema.names, rng.integers(0, 2, schema.universe))
 
 
+def grouped(schema: Schema, rng: np.random.Generator, where: LinearQuery) -> Grouped:
+    by = tuple(schema.names[place] for place in rng.permutation(len(schema))[: rng.integers(1, len(schema) + 1)])
+    return Grouped.over(schema, by, where)
+
+
 def mixed(schema: Schema, rng: np.random.Generator) -> Workload:
     """Linear queries of several kinds, grids and column sets, one of them twice."""
     parts: list[Query] = [counting(schema, rng), counting(schema, rng), linear(schema, rng), zero_one(schema, rng)]
@@ -125,6 +131,8 @@ LINEAR: dict[str, tuple[type[Query], Make]] = {
     "Counting": (Counting, counting),
     "Linear": (Linear, linear),
     "Linear of 0 and 1": (Linear, zero_one),
+    "Grouped": (Grouped, lambda s, rng: grouped(s, rng, counting(s, rng))),
+    "Grouped by no conjunction": (Grouped, lambda s, rng: grouped(s, rng, zero_one(s, rng))),
     "Prefixes": (Prefixes, lambda s, rng: Prefixes.over(s, s.names[rng.integers(len(s))])),
     "Ranges": (Ranges, lambda s, rng: Ranges.over(s, s.names[0])),
     "Ranges by": (Ranges, lambda s, rng: Ranges.over(s, s.names[0], by=s.names[1:])),

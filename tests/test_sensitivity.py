@@ -17,6 +17,7 @@ from neighbours import Codes, falls, farthest, moves, universe
 
 import tacit.domain
 from tacit.domain.grid import Norm
+from tacit.domain.grouped import Grouped
 from tacit.domain.interval import Prefixes, Ranges
 from tacit.domain.parity import Parity
 from tacit.domain.query import Conjunctions, Counting, Linear, LinearQuery, Marginal, Query
@@ -62,6 +63,7 @@ WEIGHTS = np.linspace(0.1, 0.9, 15)
 TIGHT: dict[str, tuple[Query, set[Neighbors]]] = {
     "Marginal": (Marginal.over(SQUARE, "a", "b"), {ADD, REPLACE}),
     "Conjunctions": (Conjunctions.over(SQUARE, "a", "b"), {ADD, REPLACE}),
+    "Grouped": (Grouped.over(SQUARE, ("b", "c"), Counting.where(SQUARE, {"a": (1, 2), "c": (0, 1)})), {ADD, REPLACE}),
     "Prefixes": (Prefixes.over(SQUARE, "a"), {ADD, REPLACE}),
     "Prefixes of one cell": (Prefixes.over(Schema([Integers("a", 1, 1), *SQUARE.columns[1:]]), "a"), {ADD, REPLACE}),
     "Ranges": (Ranges.over(SQUARE, "a"), {ADD, REPLACE}),
@@ -106,7 +108,7 @@ def test_a_new_person_lowers_no_answer_that_claims_to_be_monotone(kind: str) -> 
 
 
 def test_sums_of_weights_are_monotone_when_rows_come_and_go_and_never_when_they_are_replaced() -> None:
-    for kind in ("Marginal", "Conjunctions", "Counting", "Linear", "Prefixes", "Ranges"):
+    for kind in ("Marginal", "Conjunctions", "Grouped", "Counting", "Linear", "Prefixes", "Ranges"):
         assert LINEAR[kind][1](SQUARE, np.random.default_rng(0)).monotone(ADD)
     for kind, (_, make) in KINDS.items():
         query = make(SQUARE, np.random.default_rng(1))
@@ -166,6 +168,13 @@ class UnroundedLinear(Linear):
 
 class OnceMarginal(Marginal):
     """Forgets the cell that a replaced person enters."""
+
+    def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
+        return Fraction(1)
+
+
+class OnceGrouped(Grouped):
+    """Forgets that a replaced person may go from one group to another."""
 
     def sensitivity(self, norm: Norm, neighbors: Neighbors) -> Fraction:
         return Fraction(1)
@@ -247,6 +256,8 @@ WRONG: dict[str, tuple[Query, Norm, Neighbors]] = {
     ),
     "one cell moved, not two, l1": (OnceMarginal(B, (3,)), Norm.L1, REPLACE),
     "one cell moved, not two, l2": (OnceMarginal(B, (3,)), Norm.L2, REPLACE),
+    "one group moved, not two, l1": (OnceGrouped(("b", "c"), (3, 2), 1, PARTS[0]), Norm.L1, REPLACE),
+    "one group moved, not two, l2": (OnceGrouped(("b", "c"), (3, 2), 1, PARTS[0]), Norm.L2, REPLACE),
     "ranges without the second group, l1": (HalfRanges(("b", "a"), (3, 5)), Norm.L1, REPLACE),
     "ranges without the second group, l2": (HalfRanges(("b", "a"), (3, 5)), Norm.L2, REPLACE),
     "ranges from one end only": (SmallRanges(A, (5,)), Norm.L1, ADD),

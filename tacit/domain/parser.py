@@ -14,7 +14,7 @@ constant   = number | 'text' | "text" | "true" | "false" (a quote in a text is d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Generic, NoReturn, TypeVar
@@ -52,11 +52,16 @@ class Condition:
     opposite: bool
 
 
-def read(text: str, leaf: Callable[[Condition], P], join: Callable[[str, list[P]], P]) -> P:
+def read(
+    text: str,
+    leaf: Callable[[Condition], P],
+    join: Callable[[str, list[P]], P],
+    words: Iterator[Token] | None = None,
+) -> P:
     """Hands each condition, and then each `and` and `or` of what was made of them, to the caller, without recursion.
 
     `not` is pushed down to the conditions on the way, by De Morgan. An `and` of nothing is true, an `or` of nothing
-    false.
+    false. Where the predicate is a part of a larger text, `words` are those that belong to it.
 
     >>> read("a = 1 or not (b < 2 and c > 3)", lambda one: f"{one.column}{'!' * one.opposite}", str.join)
     'aorb!orc!'
@@ -65,7 +70,7 @@ def read(text: str, leaf: Callable[[Condition], P], join: Callable[[str, list[P]
         raise InvalidQuery(f"a predicate is a text, not {quoted(text)}. {ALLOWED}. Nothing was spent.")
     if len(text) > LONGEST:
         raise InvalidQuery(f"a predicate has at most {LONGEST} characters, not {len(text)}. Nothing was spent.")
-    return _Reader(text, leaf, join).whole()
+    return _Reader(text, leaf, join, tokens(text) if words is None else words).whole()
 
 
 @dataclass
@@ -81,9 +86,15 @@ class _Open(Generic[P]):
 class _Reader(Generic[P]):
     """A stack of open parentheses; every depth and number is limited before it is reached."""
 
-    def __init__(self, text: str, leaf: Callable[[Condition], P], join: Callable[[str, list[P]], P]) -> None:
+    def __init__(
+        self,
+        text: str,
+        leaf: Callable[[Condition], P],
+        join: Callable[[str, list[P]], P],
+        words: Iterator[Token],
+    ) -> None:
         self.text, self.leaf, self.join = text, leaf, join
-        self.tokens = tokens(text)
+        self.tokens = words
         self.next = next(self.tokens)
         self.nodes = 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -16,7 +16,8 @@ ALLOWED = (
     "is outside), joined by and, or, not and parentheses"
 )
 
-_SIGNS = {"==": "=", "<>": "!=", "!=": "!=", "<=": "<=", ">=": ">="} | {sign: sign for sign in "=<>(),"}
+SIGNS = {"==": "=", "<>": "!=", "!=": "!=", "<=": "<=", ">=": ">="} | {sign: sign for sign in "=<>(),"}
+NAMES = "[`"  # what begins a name that may hold any signs
 _CLOSING = {"[": "]", "`": "`", "'": "'", '"': '"'}
 _DIGITS = frozenset("0123456789")
 
@@ -35,7 +36,7 @@ class Token(NamedTuple):
         return self.kind == "sign" and self.value in COMPARISONS
 
 
-def tokens(text: str) -> Iterator[Token]:
+def tokens(text: str, signs: Mapping[str, str] = SIGNS, names: str = NAMES) -> Iterator[Token]:
     """One token at a time, each by a scan that never looks back."""
     at = 0
     while at < len(text):
@@ -45,7 +46,7 @@ def tokens(text: str) -> Iterator[Token]:
             continue
         if letter in _CLOSING:
             value, end = _closed(text, at)
-            yield Token("name" if letter in "[`" else "text", value, at)
+            yield Token("name" if letter in names else "text", value, at)
         elif letter in _DIGITS or (letter in "+-" and text[at + 1 : at + 2] in _DIGITS):
             number, end = _number(text, at)
             yield Token("number", number, at)
@@ -55,11 +56,11 @@ def tokens(text: str) -> Iterator[Token]:
             known = word.lower() in WORDS
             yield Token("word" if known else "name", word.lower() if known else word, at)
         else:
-            end = at + 2 if text[at : at + 2] in _SIGNS else at + 1
-            if text[at:end] not in _SIGNS:
+            end = at + 2 if text[at : at + 2] in signs else at + 1
+            if text[at:end] not in signs:
                 shown = letter if letter.isprintable() else f"U+{ord(letter):04X}"
                 raise wrong(text, at, f"{shown} has no place here; a name with such signs stands in [ ]")
-            yield Token("sign", _SIGNS[text[at:end]], at)
+            yield Token("sign", signs[text[at:end]], at)
         at = end
     yield Token("end", "", len(text))
 
@@ -120,8 +121,16 @@ def _number(text: str, at: int) -> tuple[int | Fraction, int]:
     return (int(text[at:end]) if end == mantissa == point else Fraction(text[at:end])), end
 
 
-def wrong(text: str, at: int, why: str) -> InvalidQuery:
-    """A refusal that points into the predicate."""
+def wrong(text: str, at: int, why: str, what: str = "predicate", allowed: str = ALLOWED) -> InvalidQuery:
+    """A refusal that points into the text."""
     place = f"at character {at + 1}, {quoted(text[at : at + 40], 40)}" if at < len(text) else "at its end"
     stop = "" if why.endswith(("?", ".")) else "."
-    return InvalidQuery(f"the predicate {place}: {why}{stop} {ALLOWED}. Nothing was spent.")
+    refusal = InvalidQuery(f"the {what} {place}: {why}{stop} {allowed}. Nothing was spent.")
+    vars(refusal).update(at=at, why=why)
+    return refusal
+
+
+def misread(refusal: InvalidQuery) -> tuple[int, str] | None:
+    """Where such a refusal points, and why: for a larger text, which says it in words of its own."""
+    held = vars(refusal)
+    return (held["at"], held["why"]) if "at" in held else None
