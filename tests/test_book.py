@@ -5,10 +5,12 @@ Statistical tests say how many draws they take; each fails by chance with a prob
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from math import comb, erf, exp, log, sqrt, tanh
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -102,7 +104,7 @@ def test_conditions_overlap_so_all_counts_cost_twenty_and_their_winner_costs_one
     assert work.sensitivity(Norm.LINF, ADD) == 1
     ill = np.random.default_rng(0).random((3000, 20)) < np.linspace(0.5, 0.1, 20)
     people = curated(Rows(schema, ill.astype(np.int64)), 1)
-    assert people.release(NoisyMax(1, monotone=True), work) == 0  # by some 60 patients: else with probability 1e-20
+    assert people.release(NoisyMax(1, monotone=True), work) == 0  # by 48 patients: else with probability 2e-20
     assert people.ledger.left == 0
     replaced = curated(Rows(schema, ill.astype(np.int64)), 1, neighbors=REPLACE)
     with pytest.raises(InvalidParameter, match="not proved monotone"):
@@ -370,3 +372,22 @@ def test_the_attenuated_score_lies_between_the_strict_and_the_lenient_one() -> N
     assert bool(np.all((strict <= a) & (a <= lenient)))
     printed = np.where(errors <= 30, -1, 1)
     assert not bool(np.all(a <= printed))
+
+
+# ---- the symbols
+
+
+def test_the_notation_names_what_there_is_where_it_says() -> None:
+    """Every name in a row of docs/notation.md stands in one of the files that the row names."""
+    root = Path(__file__).parent.parent
+    rows = re.findall(r"^\| .* \|$", (root / "docs" / "notation.md").read_text(encoding="utf-8"), re.MULTILINE)
+    checked = 0
+    for row in rows:
+        cells = [cell.strip() for cell in row.replace("\\|", "/").strip("|").split(" | ")]
+        places = [root / "tacit" / place for place in re.findall(r"`([\w/]+\.py)`", cells[-1])]
+        said = "".join(place.read_text(encoding="utf-8") for place in places)
+        names = " ".join(re.findall(r"`([^`]+)`", cells[1])) if said else ""
+        for word in re.findall(r"[A-Za-z_]\w*", names):
+            assert re.search(rf"\b{word}\b", said), (word, row)
+            checked += 1
+    assert checked > 60
