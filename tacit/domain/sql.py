@@ -32,7 +32,7 @@ ALLOWED = (
 )
 
 _SIGNS, _NAMES = {**SIGNS, "*": "*", ";": ";"}, NAMES + '"'
-_KEPT = frozenset({"select", "from", "where", "group", "by", "as"})
+_KEPT = frozenset({"select", "from", "where", "group", "by", "as", "null"})
 _MUCH = """
 all any array avg case cast collate create cross delete distinct drop else end escape except exists explain fetch
 filter for full glob having ilike inner insert intersect into join lateral left like limit max median min natural
