@@ -226,7 +226,7 @@ def older_ledger(folder: Path) -> None:
 
 
 def headless_ledger(folder: Path) -> None:
-    """The head is gone from a ledger that was charged; before the first charge it is only made anew."""
+    """The head is gone from beside its ledger, which no crash explains."""
     released(folder)
     (folder / "people.ledger-head").unlink()
 

@@ -99,9 +99,15 @@ def test_a_child_charges_no_ledger_that_its_parent_had_open(path: Path) -> None:
 
 
 def test_a_child_opens_for_itself_what_its_parent_has_closed(path: Path) -> None:
-    with opened(path) as ledger:
-        ledger.charge("parent", TENTH)
-    assert in_a_child(lambda: opened(path).charge("child", TENTH)) == "done None"
+    code = """
+for who in ("parent", "child"):
+    with SQLiteLedger.open(sys.argv[1], subject="people") as ledger:
+        ledger.charge(who, Loss.pure(Fraction(1, 10)))
+    if who == "parent" and os.fork():
+        sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    done = alone(code, path)
+    assert done.returncode == 0, done.stderr
     with opened(path) as ledger:
         assert [entry.what for entry in ledger.entries()] == ["parent", "child"]
 
