@@ -27,9 +27,9 @@ from tacit.mechanisms.sparse import (
     numeric_scales,
     sparse_book_bound,
     sparse_scale,
-    split_without_refresh,
 )
 from tacit.primitives.additive import Gaussian, Laplace
+from tacit.primitives.threshold import split_without_refresh
 from tacit.privacy.budget import Budget
 
 STEP = Fraction(1, 20)

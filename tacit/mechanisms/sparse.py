@@ -10,11 +10,9 @@ from tacit.curator.kernel import Curator, Session
 from tacit.domain.query import Query
 from tacit.errors import Halted, InvalidParameter
 from tacit.primitives.additive import Gaussian, Laplace, each
-from tacit.primitives.threshold import AboveThreshold
+from tacit.primitives.threshold import MOST_ABOVE, AboveThreshold, SparseVector
 from tacit.privacy.budget import Budget, Currency
 from tacit.rational import Number, exact, shown, whole
-
-MOST_ABOVE = 10**6
 
 
 class Sparse:
@@ -58,6 +56,66 @@ class Sparse:
     def error_bound(self, beta: float, *, queries: int) -> float:
         """The alpha of Thm 3.26 as a union over the c sessions of the tight bound of each, for k queries in all."""
         return self.above.error_bound(beta / self.count, queries=queries)
+
+
+class LeanSparse:
+    """Sparse with the least noise that is known: thresholds kept where that pays, and noise of one sign.
+
+    One `SparseVector` for all c answers, or c of them, each halting at its first: whichever has less noise under this
+    budget. In epsilon that is always one; in rho, where c sessions cost c times a square, c of them from c = 3 on.
+    Privacy: the kernel's.
+    Accuracy: `no_bound` and `yes_bound`, apart: an error that was not told does not grow with the number of queries.
+    """
+
+    def __init__(
+        self,
+        curator: Curator,
+        budget: Budget,
+        *,
+        threshold: Number,
+        count: int,
+        sensitivity: Number = 1,
+        monotone: bool = False,
+        grid: Number = Fraction(1, 1024),
+    ) -> None:
+        count = whole(count, "the number of answers above", 1, MOST_ABOVE)
+        self.sessions, self.vector = lean(budget, threshold, count, sensitivity, monotone, grid)
+        self.vector.check()
+        self.count, self.left = count, count
+        self._curator = curator.within(budget, f"LeanSparse(count={count}, threshold={self.vector.threshold})")
+        self._session = self._curator.open(self.vector)
+        self._turn = Lock()
+
+    def ask(self, query: Query) -> bool:
+        """Whether it is above; after the c-th that is, it has halted. A "no" writes nothing to the ledger."""
+        with self._turn:
+            if not self.left:
+                raise Halted(f"all {self.count} answers above the threshold have been given. Nothing was drawn.")
+            above: bool = self._session.ask(query)
+            if above:
+                self.left -= 1
+                if self.left and self._session.halted:
+                    self._session = self._curator.open(self.vector)
+            return above
+
+    def no_bound(self, beta: float) -> float:
+        """How far above the threshold a query that is told "no" may be, whichever of all, with probability 1 - beta."""
+        return self.vector.no_bound(each(beta, self.sessions))
+
+    def yes_bound(self, beta: float, *, queries: int) -> float:
+        """How far below it one of so many that is told "yes" may be."""
+        return self.vector.yes_bound(beta, queries=queries)
+
+
+def lean(
+    budget: Budget, threshold: Number, count: int, sensitivity: Number, monotone: bool, grid: Number
+) -> tuple[int, SparseVector]:
+    """How many sessions, and of what kind, tell c answers above with the least noise: by public facts alone."""
+    one = SparseVector(budget.epsilon, threshold, count, sensitivity, monotone, grid)
+    many = SparseVector((budget / count).epsilon, threshold, 1, sensitivity, monotone, grid)
+    noise = {1: one, count: many}
+    sessions = min(noise, key=lambda held: noise[held].threshold_scale + noise[held].query_scale)
+    return sessions, noise[sessions]
 
 
 class NumericSparse:
@@ -161,16 +219,6 @@ def numeric_book_bound(
     threshold, _, answers = numeric_scales(epsilon, delta, count)
     book = 4 * threshold * (log(queries) + log(4 * count / beta))
     return max(book, answers * log(2 * count / beta)) if corrected else book
-
-
-def split_without_refresh(epsilon: Number, count: int, *, monotone: bool = False) -> tuple[Fraction, Fraction]:
-    """How one noisy threshold for all c answers shares epsilon with the queries: 1 : (2c)^(2/3), monotone 1 : c^(2/3).
-
-    Accuracy: alpha = Delta ln(2/beta)/eps1 + 2c Delta ln(2k/beta)/eps2 is about least (Lyu, Su & Li 2017).
-    """
-    total, c = exact(epsilon, "epsilon"), whole(count, "the number of answers above", 1, MOST_ABOVE)
-    share = Fraction(round(2**40 / (1 + (c if monotone else 2 * c) ** (2 / 3))), 2**40)
-    return share * total, (1 - share) * total
 
 
 def _checked(epsilon: float, delta: float) -> float:
