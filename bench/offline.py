@@ -178,8 +178,8 @@ def averaged_bound(budget: Budget) -> Bound:
 def boosted(curator: Curator, setting: Setting) -> object:
     generate = LinearGenerator(total=setting.people, beta=1e-4)
     return boost(
-        curator, setting.workload, RHO, generate=generate, rounds=13, draws=100, lam=setting.people // 125,
-        eta="0.4", sampling="0.9",
+        curator, setting.workload, RHO, generate=generate, rounds=15, draws=100, lam=setting.people // 125,
+        eta="0.45", sampling="0.95",
     )  # fmt: skip
 
 
@@ -231,7 +231,7 @@ ROWS = {
         lambda curator, s: averaged.averaged_weights(curator, s.workload, RHO, total=s.people),
     ),
     "mwem": Row(RHO, none, none, lambda curator, s: mwem(curator, s.workload, RHO, total=s.people)),
-    "boosting": Row(RHO, none, none, boosted, "T = 13, k = 100"),
+    "boosting": Row(RHO, none, none, boosted, "T = 15, k = 100"),
     "boosting with memory": Row(
         RHO, none, none, lambda curator, s: boost_with_memory(curator, s.workload, RHO, total=s.people), "10 fits"
     ),
