@@ -14,13 +14,14 @@ import time
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 from bad_inputs_service import CANARIES, COMMANDS, CONTRACT, Wrong, plant
 
 from tacit.curator.sqlite_ledger import SQLiteLedger
-from tacit.errors import DataUnavailable
+from tacit.errors import DataUnavailable, InvalidQuery
 from tacit.service import cli, releasing
 from tacit.service.people import People
 from tacit.service.show import Screen
@@ -241,6 +242,28 @@ def test_an_answer_that_cannot_be_written_is_not_lost(
     assert spent(here) > 0
 
 
+@pytest.mark.parametrize("fault", [MemoryError(), RuntimeError("CANARY"), OSError(28, "No space left on device")])
+def test_a_fault_while_it_is_written_does_not_lose_what_was_paid_for(
+    fault: Exception, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tacit.service import released
+
+    faults, saved = [fault], released.save
+
+    def fails_once(*args: Any, **how: Any) -> None:
+        if faults:
+            raise faults.pop()
+        saved(*args, **how)
+
+    monkeypatch.setattr(released, "save", fails_once)
+    assert cli.run(["release", "people.toml", "-w", "sex", "-e", "1", "-o", "out"]) == cli.UNAVAILABLE
+    err = capsys.readouterr().err
+    rescued = re.search(r"lies in (\S+);", err)
+    assert rescued is not None
+    assert "CANARY" not in err
+    assert cli.run(["ask", rescued[1], "sex = 'F'", "-q"]) == 0
+
+
 def test_a_source_that_fails_while_it_is_read_costs_nothing(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,13 +322,15 @@ def test_rows_that_cannot_be_made_do_not_cost_the_release(
     for out, fault, code, why in (
         ("a", OSError(28, "No space left on device"), cli.UNAVAILABLE, "no space left on device"),
         ("b", MemoryError(), cli.UNAVAILABLE, "not enough memory"),
-        ("c", KeyboardInterrupt(), cli.INTERRUPTED, "interrupted"),
+        ("c", InvalidQuery("too many column sets. Nothing was spent."), cli.UNAVAILABLE, "an unforeseen fault"),
+        ("d", KeyboardInterrupt(), cli.INTERRUPTED, "interrupted"),
     ):
         fails(fault)
         assert cli.run([*words, out]) == code
         err = capsys.readouterr().err
         assert why in err
         assert f"The release is in {out}, paid for and whole" in err
+        assert "Nothing was spent" not in err
         assert cli.run(["ask", out, "sex = 'F'", "-q"]) == 0
 
 

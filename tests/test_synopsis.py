@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import os
 import shutil
@@ -18,7 +19,9 @@ import numpy as np
 import pytest
 from doubles import Rows as Table
 
+from tacit.domain.lattice import Lattice
 from tacit.domain.median import Median
+from tacit.domain.predicate import parse
 from tacit.domain.query import Conjunctions, Counting, Linear, Marginal, Projectable
 from tacit.domain.receipt import Receipt
 from tacit.domain.schema import Categories, Integers, Neighbors, Numbers, Schema
@@ -27,6 +30,7 @@ from tacit.domain.storage import SAID, TABLES, load, save
 from tacit.domain.synopsis import Histogram, Marginals, Rows, Synopsis
 from tacit.domain.workload import Workload, marginals, prefixes, ranges
 from tacit.errors import InvalidData, InvalidParameter, InvalidQuery
+from tacit.service.released import Release
 
 SCHEMA = Schema(
     [
@@ -307,6 +311,13 @@ WRONG: dict[str, Callable[[], object]] = {
     "other totals": lambda: Marginals(SCHEMA, {("age",): np.ones(5), ("sex",): np.ones(3)}),
     "a part without variance": lambda: Marginals(SCHEMA, {("age",): np.ones(5)}, variances={(): 1.0}),
     "a negative variance": lambda: Marginals(SCHEMA, {("age",): np.ones(5)}, variances={(): 1.0, ("age",): -1.0}),
+    "a count beyond any noise": lambda: Histogram(SCHEMA, np.full(SCHEMA.sizes(SCHEMA.names), 2.0**101)),
+    "sums beyond any number": lambda: Marginals(
+        SCHEMA, {("age", "sex"): squares(1.7e308), ("age",): np.full(5, 1.7e308)}, nonnegative=False
+    ),
+    "a variance beyond any noise": lambda: Marginals(
+        SCHEMA, {("age",): np.ones(5)}, variances={(): 1e300, ("age",): 1e300}
+    ),
     "rows outside": lambda: Rows(SCHEMA, CODES + 9),
     "rows of numbers": lambda: Rows(SCHEMA, CODES * 1.0),
     "rows too short": lambda: Rows(SCHEMA, CODES[:, :3]),
@@ -478,6 +489,34 @@ def _receipt(**parts: Any) -> Callable[[Path], object]:
     return _forged(receipt=lambda receipt: {**receipt, **parts})
 
 
+def _in_place_of_tables(make: Callable[[Path], object]) -> Callable[[Path], object]:
+    def damage(folder: Path) -> None:
+        (folder / TABLES).unlink()
+        make(folder / TABLES)
+
+    return damage
+
+
+def _header(text: bytes) -> Callable[[Path], object]:
+    """Another header before the numbers of an array, of the length that is said."""
+    import hashlib
+
+    def damage(folder: Path) -> None:
+        with zipfile.ZipFile(folder / TABLES) as archive:
+            held = {name: archive.read(name) for name in archive.namelist()}
+        first = min(held)
+        ends = 10 + int.from_bytes(held[first][8:10], "little")
+        held[first] = held[first][:8] + len(text).to_bytes(2, "little") + text + held[first][ends:]
+        with zipfile.ZipFile(folder / TABLES, "w") as archive:
+            for name, content in held.items():
+                archive.writestr(name, content)
+        digest = hashlib.sha256(held[first]).hexdigest()
+        _forged(sha256=lambda digests: {**digests, first.removesuffix(".npy"): digest})(folder)
+
+    return damage
+
+
+_SIZED = b"{'descr': '<f8', 'fortran_order': False, 'shape': %s, }\n"
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "no folder": lambda folder: shutil.rmtree(folder),
     "no description": lambda folder: (folder / SAID).unlink(),
@@ -529,10 +568,21 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "a table of objects": _array(lambda array: np.array([{"x": print}], dtype=object)),
     "a table of text": _array(lambda array: array.astype("U5")),
     "a table of another precision": _array(lambda array: array.astype(np.float32)),
+    "tables that are a pipe": _in_place_of_tables(os.mkfifo),
+    "tables that never end": _in_place_of_tables(lambda place: place.symlink_to("/dev/zero")),
+    "a kind that is a list": _forged(kind=["marginals"]),
+    "a version that is a truth": _forged(version=True),
+    "a header that is no Python": _header(b"\0{"),
+    "a header of old Python": _header(_SIZED % b"(5L, 3L)"),
+    "a header that is deep": _header(_SIZED % (b"(" * 150 + b"2" + b")" * 150)),
+    "a header of sizes that are none": _header(_SIZED % b"(5 3, 1)"),
+    "a header of too many axes": _header(_SIZED % (b"(" + b"1, " * 100 + b"15)")),
+    "variances in words": _about(variances=[[list(part), "4.0"] for part in variances(2)]),
     "compressed tables": _array(lambda array: array, compressed=True),
 }
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
 def test_a_damaged_or_foreign_folder_is_refused(damage: Callable[[Path], object], tmp_path: Path) -> None:
     place = tmp_path / "release"
@@ -554,6 +604,77 @@ def test_a_bomb_is_refused_before_it_unfolds(tmp_path: Path) -> None:
             archive.writestr(f"table{i}.npy", bytes(10**7))
     with pytest.raises(InvalidData, match="compressed or too large"):
         load(place)
+
+
+def test_very_many_tables_are_compared_soon() -> None:
+    schema = Schema([Integers(f"c{i}", 0, 1) for i in range(100)])
+    held = {columns: np.full((2, 2), 250.0) for columns in combinations(schema.names, 2)}
+    start = time.process_time()
+    assert Marginals(schema, held).discrepancy == 0
+    held["c0", "c99"] = np.array([[500.0, 0.0], [250.0, 250.0]])
+    with pytest.raises(InvalidParameter, match="agree"):
+        Marginals(schema, held)
+    assert time.process_time() - start < 3  # 24 s, where every two were compared
+
+
+def test_a_wide_table_that_meets_many_narrow_ones_is_compared_with_them() -> None:
+    schema = Schema([Integers(f"c{i:02}", 0, 0) for i in range(40)])
+    names = schema.names
+    held = {names[:24]: np.full((1,) * 24, 9.0), **{(names[i], names[i + 16]): np.full((1, 1), 9.0) for i in range(24)}}
+    assert Marginals(schema, held).discrepancy == 0
+    with pytest.raises(InvalidQuery, match="overlap in too many"):
+        Lattice({names: np.ones((1,) * 40), names[:39]: np.ones((1,) * 39)}).shared  # noqa: B018
+
+
+# -- as its readers see it
+
+
+def test_a_release_answers_a_query_as_it_is_asked() -> None:
+    schema = Schema([Categories("a", ("x", "y")), Categories("b", ("u", "v"))])
+    known = {(): 1.0, ("a",): 1.0, ("b",): 1.0}
+    held = {("a",): np.array([-8.0, 108.0]), ("b",): np.array([30.0, 70.0])}
+    release = Release(Marginals(schema, held, variances=known, nonnegative=False, receipt=RECEIPT))
+    for text in ("a = 'x' and b = 'u'", "a = 'y' and b = 'u'", "a = 'y'", "a = 'x' or b = 'v'"):
+        answer = release.ask(text)
+        assert max(0, release.answer(parse(text, schema)).item()) == pytest.approx(answer.value), text
+    assert release.answer(Marginal.over(schema, "a")).tolist() == [-8, 108]
+    assert release.answer(Marginal.over(schema, "a", "b")).min() >= 0
+
+
+@pytest.mark.parametrize("confidence", ["0.5", "0.9", "0.95", "0.99", "0.999999"])
+def test_an_interval_holds_as_often_as_it_says_however_small_the_noise(confidence: str) -> None:
+    schema = Schema([Categories("a", ("x", "y"))])
+    z = np.arange(-200, 201)
+
+    def reach(variance: float, currency: str) -> float:
+        receipt = dataclasses.replace(RECEIPT, currency=currency)
+        known = {(): variance * 2, ("a",): variance}
+        held = Marginals(schema, {("a",): np.array([1e4, 1e4])}, variances=known, receipt=receipt)
+        answer = Release(held).ask("a = 'x'", confidence=confidence)
+        assert answer.standard_error**2 == pytest.approx(variance, rel=1e-9)
+        return answer.high - 1e4
+
+    for rate in np.linspace(0.3, 8, 60):
+        q = np.exp(-rate)
+        one = np.tanh(rate / 2) * q ** np.abs(z)
+        for draws, law in ((1, one), (3, np.convolve(np.convolve(one, one, "same"), one, "same"))):
+            far = reach(draws * 2 * q / (1 - q) ** 2, "epsilon")
+            assert law[np.abs(z) <= far + 1e-9].sum() >= float(confidence) - 1e-12, (rate, draws)
+    for sigma in np.linspace(0.2, 4, 60):
+        law = np.exp(-(z**2) / (2 * sigma**2))
+        law /= law.sum()
+        far = reach(float((law * z**2).sum()), "rho")
+        assert law[np.abs(z) <= far + 1e-9].sum() >= float(confidence) - 1e-12, sigma
+
+
+def test_no_label_and_no_text_of_a_receipt_acts_on_a_terminal(tmp_path: Path) -> None:
+    schema = Schema([Categories("sex", ("F", "\x1b[2J"))])
+    forged = dataclasses.replace(RECEIPT, purpose="x\npromise   epsilon=0.001", created="\x1b]0;y\x07")
+    save(Marginals(schema, {("sex",): np.ones(2)}, receipt=forged), tmp_path / "release")
+    release = Release(load(tmp_path / "release"))
+    for shown in (str(release.receipt), str(release.marginal("sex"))):
+        assert shown.replace("\n", "").isprintable()
+    assert str(release.receipt).count("\npromise") == 0
 
 
 # -- the receipt

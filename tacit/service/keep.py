@@ -60,7 +60,7 @@ class Shelf:
         """Fills the folder; where that fails, fills another and says which."""
         try:
             self._fill(write)
-        except OSError as error:
+        except Exception as error:  # whatever it is, what was paid for must not be lost to it
             why = reason(error)
         else:
             return
@@ -68,7 +68,7 @@ class Shelf:
             try:
                 rescued = Path(tempfile.mkdtemp(prefix=f"{self.folder.name[:40]}-rescued-", dir=elsewhere)) / "release"
                 write(rescued)
-            except OSError:
+            except Exception:  # noqa: S112 - there is another place, and then a refusal
                 continue
             raise Unavailable(
                 f"{printable(self.folder)} could not be written: {why}. The release was charged and drawn, and lies in "
@@ -92,6 +92,8 @@ class Shelf:
         shutil.rmtree(self._beside, ignore_errors=True)
 
 
-def reason(error: OSError) -> str:
-    """Why the system refused, in its own words."""
-    return (error.strerror or "the system refused").lower()
+def reason(error: Exception) -> str:
+    """Why it could not be written: in the system's own words, if it was the system."""
+    if isinstance(error, OSError):
+        return (error.strerror or "the system refused").lower()
+    return "there is not enough memory" if isinstance(error, MemoryError) else "an unforeseen fault"

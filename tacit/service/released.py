@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import isnan, log, sqrt
+from math import isnan
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from tacit.domain.storage import save
 from tacit.domain.synopsis import Histogram, Marginals, Rows
 from tacit.errors import InvalidParameter, quoted
 from tacit.rational import Number, exact
+from tacit.service.show import plain
 
 Synopsis: TypeAlias = Histogram | Marginals | Rows | Median
 Numbers: TypeAlias = NDArray[np.float64]
@@ -70,8 +71,8 @@ class Cells:
         return zip(self.labels, *numbers, strict=True)
 
     def __str__(self) -> str:
-        head = (*self.columns, "count", "error", "low", "high")
-        cells = [(*labels, *(f"{x:.1f}" for x in numbers)) for labels, *numbers in list(self)[:SHOWN_ROWS]]
+        head = (*map(plain, self.columns), "count", "error", "low", "high")
+        cells = [(*map(plain, labels), *(f"{x:.1f}" for x in numbers)) for labels, *numbers in list(self)[:SHOWN_ROWS]]
         widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
         k = len(self.columns)
         lines = [
@@ -140,16 +141,24 @@ class Release:
 
     def _answered(self, query: Query, confidence: Number) -> tuple[Numbers, Numbers, Numbers, Numbers]:
         """Count, standard error, low and high; a count of people is not negative, whatever the noise said."""
-        reach = self._reach(confidence)
         error = self.measured.standard_error(query)
-        unknown = np.isnan(error)
-        count = (self.mended if unknown.any() else self.measured).answer(query)
-        low, high = np.maximum(count - error * reach - 0.5, 0), np.maximum(count + error * reach + 0.5, 0)
+        count, reach = self.answer(query), self._reach(error, confidence)
+        low, high = np.maximum(count - reach, 0), np.maximum(count + reach, 0)
         return np.maximum(count, 0), error, low, high
 
     def answer(self, query: Query) -> Numbers:
-        """The answers to a query or a workload, such as `tacit.ranges(schema, "income", by="sex")`."""
-        return self.measured.answer(query)
+        """The answers to a query or a workload, such as `tacit.ranges(schema, "income", by="sex")`.
+
+        From what was measured; of columns that no released marginal holds together, from the mended tables, as only
+        tables without a negative cell have a most even table that fits them.
+        """
+        measured = self.measured
+        if not isinstance(measured, Marginals):
+            return measured.answer(query)
+        query.check(self.schema)
+        holding = (self.mended if measured.covering(columns) is None else measured for columns in query.reads)
+        tables = [held.project(columns) for held, columns in zip(holding, query.reads, strict=True)]
+        return np.asarray(query(*tables), dtype=np.float64)
 
     def standard_error(self, query: Query) -> Numbers:
         """Of each answer; NaN where it is not known."""
@@ -168,20 +177,25 @@ class Release:
     def __repr__(self) -> str:
         return f"Release({self.measured.kind} over {', '.join(self.schema.names[:20])})"
 
-    def _reach(self, confidence: Number) -> float:
-        """How many standard errors to each side.
+    def _reach(self, error: Numbers, confidence: Number) -> Numbers:
+        """How far the interval goes to each side.
 
-        Gaussian noise: the normal quantile. Laplace noise: the larger of it and the Laplace quantile, as an answer may
-        hold one draw or the sum of many. Half a person is added for noise in whole numbers.
+        Gaussian noise: the normal quantile, and half a person as noise is in whole numbers; a whole one where it is so
+        small that few whole numbers carry it. Laplace noise: the larger of that and the quantile of the discrete
+        Laplace distribution of the same variance 2q/(1-q)^2, by P[|Z| > t] <= 2 q^t / (1 + q), for an answer may hold
+        one draw or the sum of many.
         """
         share = exact(confidence, "confidence")
         if not 0 < share < 1:
             raise InvalidParameter(f"confidence lies between 0 and 1, not {quoted(confidence)}. Nothing was spent.")
         from statistics import NormalDist  # 10 ms
 
-        normal = NormalDist().inv_cdf((1 + float(share)) / 2)
-        gaussian = self.receipt is not None and self.receipt.currency == "rho"
-        return normal if gaussian else max(normal, -log(1 - float(share)) / sqrt(2))
+        normal = error * NormalDist().inv_cdf((1 + float(share)) / 2) + np.where((error > 0) & (error < 1), 1.0, 0.5)
+        if self.receipt is not None and self.receipt.currency == "rho":
+            return normal
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.arccosh(1 + 1 / error**2)  # -log q
+        return np.maximum(normal, np.log(2 / ((1 - float(share)) * (1 + np.exp(-rate)))) / rate)
 
 
 def load(folder: str | os.PathLike[str]) -> Release:

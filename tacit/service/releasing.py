@@ -103,9 +103,10 @@ def _sampled(released: Release, rows: int, seed: int, folder: Path, screen: Scre
     try:
         with Waiting(screen, f"making {rows:,} synthetic rows"):
             released.sample(rows, seed=seed).write_csv(file)
-    except (OSError, MemoryError) as error:
-        why = reason(error) if isinstance(error, OSError) else "there is not enough memory for so many"
-        raise Unavailable(f"{printable(file)} could not be written: {why}. {kept}; only the rows are not.") from None
+    except Exception as error:  # a refusal of these says that nothing was spent, and here something was
+        raise Unavailable(
+            f"{printable(file)} could not be written: {reason(error)}. {kept}; only the rows are not."
+        ) from None
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted. {kept}; the synthetic rows were not made.") from None
     return file
