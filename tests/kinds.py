@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from tacit.domain.away import Away
 from tacit.domain.discrepancy import Discrepancy
 from tacit.domain.grid import Norm
 from tacit.domain.grouped import Grouped
@@ -157,6 +158,8 @@ SCORES: dict[str, tuple[type[Query], Make]] = {
 }
 FUNCTIONS: dict[str, tuple[type[Query], Make]] = {
     "Function": (Function, function),
+    "Away": (Away, lambda s, rng: Away(counting(s, rng), float(rng.uniform(-1, 5)), int(rng.integers(-1, 2)))),
+    "Away, weighted": (Away, lambda s, rng: Away(linear(s, rng), float(rng.uniform(-1, 5)), int(rng.integers(-1, 2)))),
     "Discrepancy": (Discrepancy, lambda s, rng: Discrepancy.over(s, str(rng.choice(s.names)), Believed(s))),
 }
 KINDS = LINEAR | SCORES | FUNCTIONS

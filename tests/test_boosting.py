@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import exp, log
+from math import exp
 
 import numpy as np
 import pytest
@@ -108,11 +108,6 @@ class TestVectors:
     def test_what_the_accountant_asks_for_mu_is_an_eighth_of_the_books(self) -> None:
         rho = float(Budget.of("0.5", "5e-10").rho)
         assert tight_mu(step(1 / 3), 40, 1000, 2e-5, rho) == pytest.approx(1.6742, rel=1e-4)
-
-    def test_a_doubling_of_the_weight_of_the_hard(self) -> None:
-        """The example before Figure 6.1: a tenth of the queries weigh e^2 times the others."""
-        assert 10 / (1 + 9 / exp(2)) == pytest.approx(4.508530604)
-        assert log(10 / (1 + 9 / exp(2))) == pytest.approx(1.505971292)
 
 
 def test_the_price_of_all_draws_is_what_the_curator_charges() -> None:

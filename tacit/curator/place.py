@@ -13,7 +13,8 @@ from tacit.curator.chain import failed
 from tacit.errors import InvalidParameter, LedgerUnavailable, quoted
 
 MAKING = "-making"  # what a ledger is called until it is whole
-_RESERVED = ("-wal", "-shm", "-journal", "-head", MAKING)
+SESSIONS = "-sessions"  # the folder of a ledger's sessions
+_RESERVED = ("-wal", "-shm", "-journal", "-head", MAKING, SESSIONS)
 _REMOTE = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "fuse.sshfs", "fuse.glusterfs")
 _MOUNTS = "/proc/self/mountinfo"
 

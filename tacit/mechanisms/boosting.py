@@ -22,6 +22,7 @@ from tacit.errors import InvalidParameter
 from tacit.mechanisms.generators import Generator
 from tacit.mechanisms.mwem import mwem
 from tacit.mechanisms.receipts import receipt
+from tacit.mechanisms.synthesizer import Synthesis
 from tacit.primitives.mechanism import chance
 from tacit.primitives.selection import Exponential
 from tacit.privacy.budget import Budget
@@ -29,6 +30,7 @@ from tacit.rational import Number, exact, shown, whole
 
 MOST_ROUNDS, MOST_DRAWS = 1000, 10**6
 MOST_STEPS = 2**28  # of the workload's grid, for mu
+MOST_WRITTEN = 10**6  # cells of a universe over which each synopsis is written out
 REMEMBERED = 9  # rounds; with the first fit, of one-way marginals, ten in all
 SAMPLING = Fraction(1, 4)  # of the budget, for drawing the queries
 
@@ -94,9 +96,15 @@ def boost(
             sample = np.atleast_1d(inner.release(chosen.draw(inner.sensitivity(hardness)), hardness))
         else:
             sample = rng.integers(workload.size, size=draws)  # D_1 is uniform, hence public
-        synopses.append(generate(inner, sampled(workload, sample), each))
+        synopses.append(_kept(generate(inner, sampled(workload, sample), each)))
     said = f"boost: {rounds} rounds of {draws} queries, lambda {shown(chosen.lam, 4)}, mu {shown(chosen.mu, 4)}"
     return Median(synopses, receipt=receipt(curator, budget, said, None, purpose))
+
+
+def _kept(synopsis: Synopsis) -> Synopsis:
+    """In the form in which it answers fastest and can be saved."""
+    small = isinstance(synopsis, Synthesis) and synopsis.schema.universe <= MOST_WRITTEN
+    return synopsis.histogram() if isinstance(synopsis, Synthesis) and small else synopsis
 
 
 def boost_with_memory(

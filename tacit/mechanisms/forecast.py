@@ -94,7 +94,7 @@ class Imagined:
         draw = np.random.default_rng(seed)
         self.schema, self._people = schema, people
         self._share = draw.dirichlet(np.ones(HIDDEN))
-        strength = draw.uniform(0.2, 1.2)
+        strength = draw.uniform(0.5, 2.5)
         self._chances: dict[str, NDArray[np.float64]] = {}
         for column in schema:
             logs = np.log(draw.dirichlet(np.ones(column.size)) + 1e-4)

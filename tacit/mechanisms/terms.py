@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf, log, sqrt
 
+from tacit.domain.query import WEIGHT_GRID
 from tacit.domain.schema import Neighbors, Schema
 from tacit.domain.workload import marginals
 from tacit.errors import InvalidParameter, NoSuchGuarantee, quoted
@@ -22,7 +23,7 @@ from tacit.rational import Number, exact, shown, whole
 BETA, QUERIES = 0.05, 10_000
 FIRST = Fraction(1, 10)  # of the budget, for the marginals that the hypothesis begins with
 LEARNT = {1: 0.1, 2: 0.01}  # nats that are reckoned with after marginals of one column, and of two; measured
-GRID = Fraction(1, 1024)
+GRID = WEIGHT_GRID  # of the questions: any weighted count stands on it
 MOST_FITTED = 2**20  # cells of a universe over which pairs of columns are fitted
 _SHARES = tuple(Fraction(share) for share in ("1/10", "1/5", "1/3", "1/2"))  # of the rest, for the paid answers
 _SPARE = 8  # one paid answer in so many is for false alarms
