@@ -293,7 +293,7 @@ def main() -> None:
             else:
                 said = [json.loads(run.stdout) for run in runs]
                 mean = {key: float(np.mean([one[key] for one in said])) for key in said[0]}
-                measured = [f"{mean['max']:.5f}", f"{mean['mean']:.6f}"]
+                measured = [f"{mean['max']:.3g}", f"{mean['mean']:.3g}"]
                 measured += [f"{mean['cpu']:.1f}", f"{mean['wall']:.1f}", f"{mean['peak']:.0f}"]
                 note += f"; single rounds {mean['single']:.4f}" if "single" in mean else ""
         print(f"| {name} | {' | '.join(promised + measured)} | {note} |", flush=True)
