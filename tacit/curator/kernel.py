@@ -92,6 +92,12 @@ class Curator:
         inner._noise = self._noise
         return inner
 
+    def resume(self, sequence: int) -> Curator:
+        """The curator of a block that an earlier entry reserved, by whatever process; it spends what is left there."""
+        inner = Curator(self._data, self.ledger.reopened(sequence), self.neighbors)
+        inner._noise = self._noise
+        return inner
+
     def _bound(self, mechanism: Mechanism | Interactive, query: Query) -> Fraction:
         if mechanism.monotone and not query.monotone(self.neighbors):
             raise InvalidParameter(

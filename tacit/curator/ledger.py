@@ -64,6 +64,10 @@ class Ledger(Protocol):
         """Charges the whole budget now; the ledger that comes back can spend no more, and nothing is given back."""
         ...
 
+    def reopened(self, sequence: int) -> Ledger:
+        """The block that an earlier entry here reserved, with what is left in it; costs nothing, for it was paid."""
+        ...
+
     def entries(self) -> Iterator[Entry]:
         """What was charged here and in the blocks within, in order."""
         ...
@@ -104,6 +108,13 @@ class MemoryLedger:
         inner = MemoryLedger(budget, by=self._by, purpose=self._purpose)
         inner._account.block = self._append(what, self.budget.price(budget.loss()), budget)
         inner._book = self._book
+        self._book.accounts[inner._account.block] = inner._account
+        return inner
+
+    def reopened(self, sequence: int) -> MemoryLedger:
+        reserved = reservation_of(self, self._account.block, sequence)
+        inner = MemoryLedger(reserved, by=self._by, purpose=self._purpose)
+        inner._account, inner._book = self._book.accounts[sequence], self._book
         return inner
 
     def signed(self, *, by: str, purpose: str) -> MemoryLedger:
@@ -150,12 +161,13 @@ class _Row(NamedTuple):
 class _Book:
     """What a ledger in memory shares with its blocks."""
 
-    __slots__ = ("lock", "process", "rows")
+    __slots__ = ("accounts", "lock", "process", "rows")
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.process = process.here()
         self.rows: list[_Row] = []
+        self.accounts: dict[int, _Account] = {}  # of the blocks
 
 
 class _Account:
@@ -203,6 +215,14 @@ def storable(budget: Budget) -> Budget:
             f"a budget's fraction may have {MOST_BITS} bits above and below, no more. Nothing was spent."
         )
     return budget
+
+
+def reservation_of(ledger: Ledger, block: int, sequence: int) -> Budget:
+    """What an entry of this block reserved; refused where it reserved nothing, or lies elsewhere."""
+    for entry in ledger.entries():
+        if entry.sequence == sequence and (entry.block or ROOT) == block and entry.reserved is not None:
+            return entry.reserved
+    raise InvalidParameter(f"entry {quoted(sequence)} reserved no block of this ledger. Nothing was spent.")
 
 
 def recorded(amount: Fraction, spent: Fraction) -> Fraction:

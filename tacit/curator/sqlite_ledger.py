@@ -98,6 +98,10 @@ class SQLiteLedger:
         sequence = self._append(what, self.budget.price(budget.loss()), plain.storable(budget))
         return SQLiteLedger(self._book, budget, sequence, self._by, self._purpose)
 
+    def reopened(self, sequence: int) -> SQLiteLedger:
+        reserved = plain.reservation_of(self, self._block, sequence)
+        return SQLiteLedger(self._book, reserved, sequence, self._by, self._purpose)
+
     def signed(self, *, by: str, purpose: str) -> SQLiteLedger:
         """The same ledger, its later entries in another's name."""
         return SQLiteLedger(self._book, self.budget, self._block, by, purpose)

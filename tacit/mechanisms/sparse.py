@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import log, sqrt
+from math import ceil, log, sqrt
 from threading import Lock
 
 from tacit.curator.kernel import Curator, Session
@@ -15,7 +15,36 @@ from tacit.privacy.budget import Budget, Currency
 from tacit.rational import Number, exact, shown, whole
 
 
-class Sparse:
+class Openings:
+    """Yes or no to one query after the other, by an interactive mechanism that is paid for anew whenever it halts.
+
+    Privacy: the kernel's; the curator is a block of its own, which pays for every opening.
+    """
+
+    def __init__(self, curator: Curator, vector: AboveThreshold | SparseVector, left: int) -> None:
+        self._curator, self._vector = curator, vector
+        self._left, self._of = left, left
+        self._session: Session | None = None
+        self._turn = Lock()
+
+    @property
+    def left(self) -> int:
+        """How many more it will say are above."""
+        return self._left
+
+    def ask(self, query: Query) -> bool:
+        """Whether it is above; after the last that is, it has halted. A "no" writes nothing to the ledger."""
+        with self._turn:
+            if not self._left:
+                raise Halted(f"all {self._of} answers above the threshold have been given. Nothing was drawn.")
+            if self._session is None or self._session.halted:
+                self._session = self._curator.open(self._vector)
+            above: bool = self._session.ask(query)
+            self._left -= above
+            return above
+
+
+class Sparse(Openings):
     """Tells for one query after the other whether it is above a threshold, until c of them were (Alg. 2).
 
     Privacy: the kernel's; c sessions of AboveThreshold, each of a c-th of the budget. In epsilon this is Thm 3.25 and
@@ -35,30 +64,17 @@ class Sparse:
         monotone: bool = False,
         grid: Number = Fraction(1, 1024),
     ) -> None:
-        count = whole(count, "the number of answers above", 1, MOST_ABOVE)
-        self.above = AboveThreshold((budget / count).epsilon, threshold, sensitivity, monotone, grid)
-        self.count, self.left = count, count
-        self._curator = curator.within(budget, f"Sparse(count={count}, threshold={self.above.threshold})")
-        self._session: Session | None = None
-        self._turn = Lock()
-
-    def ask(self, query: Query) -> bool:
-        """Whether it is above; after the c-th that is, it has halted."""
-        with self._turn:
-            if not self.left:
-                raise Halted(f"all {self.count} answers above the threshold have been given. Nothing was drawn.")
-            self._session = self._session or self._curator.open(self.above)
-            above: bool = self._session.ask(query)
-            if above:
-                self._session, self.left = None, self.left - 1
-            return above
+        self.count = whole(count, "the number of answers above", 1, MOST_ABOVE)
+        self.above = AboveThreshold((budget / self.count).epsilon, threshold, sensitivity, monotone, grid)
+        inner = curator.within(budget, f"Sparse(count={self.count}, threshold={self.above.threshold})")
+        super().__init__(inner, self.above, self.count)
 
     def error_bound(self, beta: float, *, queries: int) -> float:
         """The alpha of Thm 3.26 as a union over the c sessions of the tight bound of each, for k queries in all."""
         return self.above.error_bound(beta / self.count, queries=queries)
 
 
-class LeanSparse:
+class LeanSparse(Openings):
     """Sparse with the least noise that is known: thresholds kept where that pays, and noise of one sign.
 
     One `SparseVector` for all c answers, or c of them, each halting at its first: whichever has less noise under this
@@ -78,25 +94,11 @@ class LeanSparse:
         monotone: bool = False,
         grid: Number = Fraction(1, 1024),
     ) -> None:
-        count = whole(count, "the number of answers above", 1, MOST_ABOVE)
-        self.sessions, self.vector = lean(budget, threshold, count, sensitivity, monotone, grid)
+        self.count = whole(count, "the number of answers above", 1, MOST_ABOVE)
+        self.sessions, self.vector = lean(budget, threshold, self.count, sensitivity, monotone, grid)
         self.vector.check()
-        self.count, self.left = count, count
-        self._curator = curator.within(budget, f"LeanSparse(count={count}, threshold={self.vector.threshold})")
-        self._session = self._curator.open(self.vector)
-        self._turn = Lock()
-
-    def ask(self, query: Query) -> bool:
-        """Whether it is above; after the c-th that is, it has halted. A "no" writes nothing to the ledger."""
-        with self._turn:
-            if not self.left:
-                raise Halted(f"all {self.count} answers above the threshold have been given. Nothing was drawn.")
-            above: bool = self._session.ask(query)
-            if above:
-                self.left -= 1
-                if self.left and self._session.halted:
-                    self._session = self._curator.open(self.vector)
-            return above
+        inner = curator.within(budget, f"LeanSparse(count={self.count}, threshold={self.vector.threshold})")
+        super().__init__(inner, self.vector, self.count)
 
     def no_bound(self, beta: float) -> float:
         """How far above the threshold a query that is told "no" may be, whichever of all, with probability 1 - beta."""
@@ -108,13 +110,24 @@ class LeanSparse:
 
 
 def lean(
-    budget: Budget, threshold: Number, count: int, sensitivity: Number, monotone: bool, grid: Number
+    budget: Budget,
+    threshold: Number,
+    count: int,
+    sensitivity: Number = 1,
+    monotone: bool = False,
+    grid: Number = Fraction(1, 1024),
+    *,
+    least: int = 1,
 ) -> tuple[int, SparseVector]:
-    """How many sessions, and of what kind, tell c answers above with the least noise: by public facts alone."""
-    one = SparseVector(budget.epsilon, threshold, count, sensitivity, monotone, grid)
-    many = SparseVector((budget / count).epsilon, threshold, 1, sensitivity, monotone, grid)
-    noise = {1: one, count: many}
-    sessions = min(noise, key=lambda held: noise[held].threshold_scale + noise[held].query_scale)
+    """How many sessions, and of what kind, tell c answers above with the least noise: by public facts alone.
+
+    At least so many sessions, where each is to be lost at a restart: then the others are left.
+    """
+    noise = {}
+    for sessions in {min(least, count), count}:
+        part = (budget / sessions).epsilon
+        noise[sessions] = SparseVector(part, threshold, ceil(count / sessions), sensitivity, monotone, grid)
+    sessions = min(noise, key=lambda held: (noise[held].threshold_scale + noise[held].query_scale, held))
     return sessions, noise[sessions]
 
 

@@ -48,6 +48,7 @@ class Terms:
     error: float
     paid_error: float
     beta: float
+    sittings: int  # so many restarts at least, each of which loses the threshold, are allowed for
     nats: float  # how much nearer the hypothesis may come to the people until the paid answers are used up
 
     @property
@@ -80,6 +81,7 @@ def choose(
     queries: int = QUERIES,
     nats: float | None = None,
     ways: int | None = None,
+    sittings: int = 1,
     beta: float = BETA,
     grid: Number = GRID,
 ) -> Terms:
@@ -88,7 +90,8 @@ def choose(
     A surprise teaches at least 2 alpha^2 nats, so `nats` is how much the session can learn before it has paid its last
     answer. From the uniform table nobody can learn more than ln|X|, so that with `ways=0` nothing is assumed of the
     people. With the marginals of one or two columns bought first, far less is left, and `LEARNT` is taken where nothing
-    is said. Two columns are the choice where the universe and the noise allow it.
+    is said. Two columns are the choice where the universe and the noise allow it. A restart loses the secret threshold;
+    with `sittings` it is paid for at least so many times, so that a restart loses no more than one of these.
 
     >>> from tacit.domain.schema import Categories
     >>> schema = Schema([Categories(f"c{i}", tuple(range(10))) for i in range(6)])
@@ -99,6 +102,7 @@ def choose(
     n, k = float(exact(people, "the number of people")), whole(queries, "the number of questions", 1, 10**12)
     if n < 1:
         raise InvalidParameter(f"there is at least one person, not {quoted(people)}. Nothing was spent.")
+    sittings = whole(sittings, "the number of sittings", 1, MOST_ABOVE)
     beta, ways = chance(beta), _ways(schema, budget, n) if ways is None else whole(ways, "ways", 0, 2)
     if nats is None:
         nats = LEARNT.get(ways, log(schema.universe))
@@ -110,13 +114,13 @@ def choose(
         spare = max(1, count // _SPARE) if count > 1 else 0
         alpha = sqrt(nats / (2 * max(count - spare, 1)))
         for share in _SHARES:
-            sessions, vector = lean(rest * (1 - share), 0, count, 1, False, exact(grid, "the grid"))
+            sessions, vector = lean(rest * (1 - share), 0, count, grid=exact(grid, "the grid"), least=sittings)
             paid = noise(rest * share / count)
             erring = paid.error_bound(beta / 4, coordinates=count)
             alarm = float(vector.query_scale * vector.grid) * log(max(k / _alarms(spare, beta / 4), 1.0))
             threshold = ceil(n * alpha + 2 * erring + alarm)
             error = threshold + vector.no_bound(each(beta / 2, sessions)) + 1
-            made.append(Terms(n, k, threshold, count, alpha, ways, FIRST, share, error, erring, beta, nats))
+            made.append(Terms(n, k, threshold, count, alpha, ways, FIRST, share, error, erring, beta, sittings, nats))
     best = min(made, key=lambda terms: terms.error)
     if best.error >= n:
         raise NoSuchGuarantee(

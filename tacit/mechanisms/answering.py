@@ -1,0 +1,148 @@
+"""A public hypothesis that answers until it is surprised, and learns from each surprise (Alg. 6, Section 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.domain.query import Columns, Counting, LinearQuery
+from tacit.domain.weights import Weights
+from tacit.errors import InvalidQuery, Unavailable
+from tacit.mechanisms.matching import MatchingWeights
+from tacit.mechanisms.surprise import Surprises
+from tacit.mechanisms.updates import Update
+
+_KEPT = 2**20  # cells of a universe from which marginals are kept, and of all that are kept
+_AGAIN = 2**19  # cells that may be looked at to match earlier answers again
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer of a session: a number of people, what it cost, how far off it may be, how many it will still pay for.
+
+    With the session's confidence all its answers are within their errors. None where no error is known: after the last
+    paid answer the hypothesis still answers, and nobody looks whether it is right.
+    """
+
+    value: float
+    free: bool
+    error: float | None
+    left: int
+
+    def __str__(self) -> str:
+        cost = "free" if self.free else "paid"
+        within = "error unknown, as no paid answer is left" if self.error is None else f"within {self.error:,.0f}"
+        return f"{self.value:,.0f} ({cost}, {within}; {self.left:,} left)"
+
+
+@dataclass(frozen=True, eq=False)
+class Paid:
+    """A question that was a surprise, and its noisy answer."""
+
+    query: LinearQuery
+    value: float
+    direction: int | None = None
+
+
+class Answering:
+    """Answers from the hypothesis, unless `surprises` says that it is far off; then it pays, and learns.
+
+    What was paid for before is learnt again in its order, so that the hypothesis is what it was.
+    Privacy: that of `surprises`; the hypothesis is made of what that gave out.
+    """
+
+    def __init__(
+        self,
+        surprises: Surprises,
+        *,
+        update: Update,
+        hypothesis: Any,
+        queries: int,
+        beta: float,
+        paid: Iterable[Paid] = (),
+        remembers: bool = True,
+    ) -> None:
+        self._surprises, self._update, self._hypothesis = surprises, update, hypothesis
+        self._free_error, self._paid_error = surprises.errors(beta, queries)
+        self._left, self.confidence, self._remembers = surprises.left, 1 - beta, remembers
+        self._known: dict[Hashable, Answer] = {}
+        self._tables: dict[Columns, NDArray[np.float64]] = {}
+        self._turn = RLock()
+        self.paid: list[Paid] = []
+        for one in paid:
+            self._learn(one)
+
+    @property
+    def left(self) -> int:
+        """How many answers it will still pay for."""
+        return self._left
+
+    @property
+    def hypothesis(self) -> Any:
+        """What answers: public, and all that has been learnt. It changes with the next paid answer."""
+        return self._hypothesis
+
+    def check(self, query: LinearQuery) -> None:
+        """Refuses what cannot be asked here."""
+        if not isinstance(query, LinearQuery) or query.size != 1:
+            raise InvalidQuery(f"a session answers one sum over people at a time, not {query}. Nothing was spent.")
+        query.check(self._hypothesis.schema)
+        self._update.check(query)
+
+    def ask(self, query: LinearQuery) -> Answer:
+        """The answer; free unless the hypothesis is far off, and the same whenever it is asked again."""
+        self.check(query)
+        key = question(query)
+        with self._turn:
+            known = self._known.get(key) if self._remembers else None
+            if known is None:
+                known = self._known[key] = self._answered(query)
+            return known
+
+    def _answered(self, query: LinearQuery) -> Answer:
+        believed = self._believed(query)
+        if not self._left:
+            return Answer(believed, True, None, 0)
+        try:
+            surprise = self._surprises.ask(query, believed)
+        except Unavailable:
+            self._left = 0
+            raise
+        if surprise is None:
+            return Answer(believed, True, self._free_error, self._left)
+        value, direction = surprise
+        self._left = self._surprises.left
+        self._learn(Paid(query, value, direction))
+        return Answer(value, False, self._paid_error, self._left)
+
+    def _learn(self, one: Paid) -> None:
+        self.paid.append(one)
+        self._tables.clear()
+        self._hypothesis = self._update(self._hypothesis, one.query, one.value, one.direction)
+        if isinstance(self._update, MatchingWeights):
+            for held in self.paid[-1 : -1 - _AGAIN // self._hypothesis.schema.universe : -1]:
+                self._hypothesis = self._update(self._hypothesis, held.query, held.value)
+
+    def _believed(self, query: LinearQuery) -> float:
+        held = self._hypothesis
+        if not isinstance(held, Weights) or held.schema.universe > _KEPT:
+            return float(held.answer(query).item())
+        if sum(table.size for table in self._tables.values()) > _KEPT:
+            self._tables.clear()
+        for columns in query.reads:
+            if columns not in self._tables:
+                self._tables[columns] = held.project(columns)
+        return float(query(*(self._tables[columns] for columns in query.reads)).item())
+
+
+def question(query: LinearQuery) -> Hashable:
+    """Equal for questions that are equal: a count, by the columns that it restricts, in whatever order."""
+    if type(query) is not Counting:
+        return query
+    held = zip(query.columns, query.sizes, query.chosen, strict=True)
+    return frozenset((name, cells) for name, size, cells in held if len(cells) < size)

@@ -1,0 +1,94 @@
+"""Whether an answer is a surprise, and what is true: one question about the error, or the book's two (Alg. 6)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tacit.curator.kernel import Curator
+from tacit.domain.away import Away
+from tacit.domain.query import LinearQuery
+from tacit.mechanisms.sparse import NumericSparse, Openings, lean
+from tacit.mechanisms.total import noise
+from tacit.primitives.additive import each
+from tacit.primitives.mechanism import Interactive, Mechanism
+from tacit.rational import Number
+
+
+class Surprises(Protocol):
+    """What tells surprises, and pays for them."""
+
+    @property
+    def left(self) -> int:
+        """How many it will still pay for."""
+        ...
+
+    def ask(self, query: LinearQuery, believed: float) -> tuple[float, int] | None:
+        """None where the query's answer is about what is believed; else a fresh answer, and where the truth lies."""
+        ...
+
+    def errors(self, beta: float, queries: int) -> tuple[float, float]:
+        """How far off a free answer and a paid one may be; all of so many, with probability 1 - beta."""
+        ...
+
+
+class Absolute:
+    """One question about the absolute error; then a fresh answer, which tells the direction as well.
+
+    The curators are two blocks: one pays for every opening of the sparse vector, one for every answer. A block that was
+    begun before goes on with what is left in it; a threshold that was lost is paid for again.
+    Privacy: the kernel's.
+    """
+
+    def __init__(
+        self, questions: Curator, answers: Curator, *, threshold: Number, count: int, grid: Number, sittings: int = 1
+    ) -> None:
+        self._answers, self._count, self._noise = answers, count, noise(answers.budget / count)
+        self._sessions, self._vector = lean(questions.budget, threshold, count, grid=grid, least=sittings)
+        self._vector.check()
+        openings = _times(questions, self._vector)
+        self._openings = Openings(
+            questions, self._vector, min(openings * self._vector.count, _times(answers, self._noise), count)
+        )
+
+    @property
+    def left(self) -> int:
+        return self._openings.left
+
+    def ask(self, query: LinearQuery, believed: float) -> tuple[float, int] | None:
+        if not self._openings.ask(Away(query, believed)):
+            return None
+        value = float(self._answers.release(self._noise, query).item())
+        return value, -1 if value < believed else 1
+
+    def errors(self, beta: float, queries: int) -> tuple[float, float]:
+        above = float(self._vector.threshold) + self._vector.no_bound(each(beta / 2, self._sessions))
+        # the grid of a query is at most 1, and the hypothesis' answer is rounded to it
+        return above + 1, self._noise.error_bound(beta / 2, coordinates=self._count)
+
+
+def _times(curator: Curator, paid: Mechanism | Interactive) -> int:
+    """How often what is left in a block pays for it."""
+    return int(curator.ledger.left // curator.budget.price(paid.loss()))
+
+
+class Signed:
+    """The book's two questions, q(x) - v and v - q(x), the second only where the first was not above."""
+
+    def __init__(self, sparse: NumericSparse) -> None:
+        self._sparse = sparse
+
+    @property
+    def left(self) -> int:
+        return self._sparse.left
+
+    def ask(self, query: LinearQuery, believed: float) -> tuple[float, int] | None:
+        for towards in (1, -1):
+            away = Away(query, believed, towards)
+            excess = self._sparse.ask(away)
+            if excess is not None:
+                return away.public + towards * excess, towards
+        return None
+
+    def errors(self, beta: float, queries: int) -> tuple[float, float]:
+        off = self._sparse.error_bound(beta, queries=2 * queries)
+        return float(self._sparse.above.threshold) + off + 1, off
