@@ -16,6 +16,9 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NoReturn, TypeVar, overload
 
+from numpy import ndindex
+
+from tacit.domain.cellset import CellSet
 from tacit.domain.condition import chosen
 from tacit.domain.grouped import Grouped
 from tacit.domain.parser import LONGEST, Condition, read
@@ -79,6 +82,17 @@ class Asked:
     labels: Sequence[tuple[str, ...]] = field(compare=False)  # of each answer, its group; one empty one without groups
     heads: tuple[str, ...]  # what was selected, in order, each by its name
     text: str  # read as the same again
+    where: Predicate = field(compare=False)
+
+    def cells(self, schema: Schema) -> Iterator[LinearQuery]:
+        """The answers one by one, each a question of its own: whom the predicate counts in that group."""
+        sizes = schema.sizes(self.columns)
+        for cell in ndindex(*sizes):
+            held = (
+                _within(schema.places[name], schema[name], CellSet.run(size, at, at + 1))
+                for name, size, at in zip(self.columns, sizes, cell, strict=True)
+            )
+            yield counted(_joined(Every, [self.where, *held]), schema)
 
 
 def parse_sql(text: str, schema: Schema, table: str | None = None) -> Asked:
@@ -163,7 +177,7 @@ class _Reader:
         text += f" group by {', '.join(map(_named, columns))}" * bool(by)
         one = counted(where, self.schema)
         labels = Labels([self.schema[name] for name in columns])
-        return Asked(self.over(columns, one), columns, labels, heads, text)
+        return Asked(self.over(columns, one), columns, labels, heads, text, where)
 
     def over(self, columns: Columns, one: LinearQuery) -> LinearQuery:
         if not columns:

@@ -1,0 +1,178 @@
+"""How a session begins: what it reserves and buys, each step written down, so that none is lost or paid for twice."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.curator.kernel import Curator
+from tacit.domain.query import Marginal
+from tacit.domain.schema import Schema
+from tacit.errors import BudgetExceeded, InvalidBudget, InvalidParameter, NoSuchGuarantee, Refused, quoted
+from tacit.mechanisms.beginning import beginning, bought
+from tacit.mechanisms.fit import Measured
+from tacit.mechanisms.online import refuse_large
+from tacit.mechanisms.surprise import Absolute
+from tacit.mechanisms.terms import FIRST, GRID, QUERIES, Terms, choose
+from tacit.mechanisms.total import SHARE, counted
+from tacit.privacy.budget import Budget
+from tacit.rational import Number, exact, shown, whole
+from tacit.service.located import printable
+from tacit.service.notebook import Notebook
+from tacit.service.plan import known_total
+
+if TYPE_CHECKING:
+    from tacit.service.people import People
+
+SITTINGS = 8  # restarts that are allowed for where one threshold for all answers would be lost at the first
+
+
+def begun(people: People, notes: Notebook, name: str, purpose: str) -> tuple[Terms, Absolute, Any]:
+    """Terms, what is left to be paid for, and the first hypothesis; from wherever the notebook stands.
+
+    A step that was charged and is not in the notebook fell to a crash. A block is found again by its name in the
+    ledger; what was drawn is lost, and drawn anew for what is left in the block. The terms are made of what is left
+    after that, so no crash makes them promise more than can be paid for.
+    """
+    head = notes.lines[0]
+    found = {key: line[key] for line in notes.lines for key in ("people", "start", "terms") if key in line}
+
+    def noted(key: str, value: Any) -> Any:
+        notes.add({key: value}, lasting=True)
+        return value
+
+    root = people.curator(purpose=purpose)
+    inner = _block(root, f"session {name} {head['session']}", Budget.of(head["epsilon"], head["delta"]))
+    n = found.get("people") or noted("people", _how_many(people, inner))
+    try:
+        start = found.get("start")
+        if start is None:
+            ways = choose(people.schema, _left(inner), n, queries=head["queries"], sittings=SITTINGS).ways
+            start = noted("start", [_kept(one) for one in bought(inner, _left(inner) * FIRST, ways)])
+        known = [_measured(said, people.schema) for said in start]
+        terms, rest = _terms(found.get("terms") or noted("terms", _made(people.schema, _left(inner), n, head, known)))
+    except NoSuchGuarantee as refusal:
+        raise NoSuchGuarantee(
+            f"{str(refusal).removesuffix(' Nothing was spent.')} The session's budget was charged when it was opened, "
+            "and stays charged."
+        ) from None
+    left = Budget(rest, inner.budget.currency)
+    surprises = Absolute(
+        _block(inner, "questions", left * (1 - terms.share)),
+        _block(inner, "answers", left * terms.share),
+        threshold=terms.threshold,
+        count=terms.count,
+        grid=GRID,
+        sittings=terms.sittings,
+    )
+    return terms, surprises, beginning(people.schema, n, known) if known else terms.rule.start(people.schema, n)
+
+
+def session_budget(people: People, epsilon: Number, delta: Number | None) -> Budget:
+    """What a session would reserve; refused where the ledger cannot pay for it."""
+    budget = Budget.of(epsilon, people.contract.delta if delta is None else delta)
+    try:
+        people.contract.budget.price(budget.loss())
+    except NoSuchGuarantee:
+        raise NoSuchGuarantee(
+            f"the contract's budget is {people.contract.budget} with delta = 0, in which a session with delta has no "
+            "bound; leave the delta out. Nothing was spent."
+        ) from None
+    return budget
+
+
+def foreseen(schema: Schema, budget: Budget, people: Number, queries: int, *, public: bool) -> tuple[Budget, Terms]:
+    """The terms that a session would have with so many people, and what it would have them for; touches no data."""
+    rest = budget if public else budget * (1 - SHARE)
+    return rest, choose(schema, rest, people, queries=queries, sittings=SITTINGS)
+
+
+def new_notebook(people: People, path: Path, epsilon: Number, delta: Number | None, queries: int | None) -> Notebook:
+    """A notebook with its first line, for a session that can be paid for and whose rows can be read."""
+    budget = session_budget(people, epsilon, delta)
+    asked = whole(QUERIES if queries is None else queries, "the number of questions", 1, 10**12)
+    known = known_total(people)
+    if known is not None:
+        choose(people.schema, budget, known, queries=asked, sittings=SITTINGS)  # refuses while nothing is spent
+    refuse_large(people.schema)
+    price, left = people.contract.budget.price(budget.loss()), people.ledger.left
+    if price > left:
+        raise BudgetExceeded(
+            f"a session at {budget} costs {shown(price, 6)}; {shown(left, 6)} is left. Nothing was spent."
+        )
+    people.table.read([(), *((name,) for name in people.schema.names)])
+    notes = Notebook(path, create=True)
+    if not notes.lines:
+        epsilon_, delta_ = budget.stated or (budget.amount, Fraction(0))
+        said = {"session": uuid.uuid4().hex[:16], "subject": people.contract.subject}
+        notes.add({**said, "epsilon": str(epsilon_), "delta": str(delta_), "queries": asked}, lasting=True)
+    return notes
+
+
+def fits(
+    people: People, notes: Notebook, name: str, epsilon: Number | None, delta: Number | None, queries: int | None
+) -> None:
+    """Refuses to go on with a session on other terms than it was opened on."""
+    if not notes.lines:
+        raise Refused(f"{printable(notes.path)} is empty, nothing was charged for it: remove it. Nothing was spent.")
+    head = notes.lines[0]
+    if head["subject"] != people.contract.subject:
+        raise InvalidParameter(
+            f"the session {quoted(name)} was opened under another contract: {people.contract.unlike(head['subject'])} "
+            "differ. Nothing was spent."
+        )
+    said = {"epsilon": epsilon, "delta": delta}
+    changed = [key for key, value in said.items() if value is not None and exact(value, key) != exact(head[key], key)]
+    changed += ["queries"] if queries is not None and queries != head["queries"] else []
+    if changed:
+        raise InvalidBudget(
+            f"the session {quoted(name)} has {', '.join(f'{key} {head[key]}' for key in changed)}, once and for all; "
+            "leave it out, or open a session of another name. Nothing was spent."
+        )
+
+
+def _block(curator: Curator, what: str, budget: Budget) -> Curator:
+    """The block of that name, as it was reserved before, or reserved now."""
+
+    def found() -> int | None:
+        return next((e.sequence for e in curator.ledger.entries() if e.what == what and e.reserved is not None), None)
+
+    if (sequence := found()) is None:
+        return curator.within(budget, what)
+    return curator.resume(sequence)
+
+
+def _how_many(people: People, inner: Curator) -> float:
+    known = known_total(people)
+    return float(known) if known is not None else counted(inner, inner.budget, None)[0]
+
+
+def _left(curator: Curator) -> Budget:
+    return Budget(curator.ledger.left, curator.budget.currency)
+
+
+def _kept(one: Measured) -> dict[str, Any]:
+    return {"columns": list(one.query.columns), "answers": one.answers.tolist(), "variance": one.variance}
+
+
+def _measured(said: dict[str, Any], schema: Schema) -> Measured:
+    return Measured(Marginal.over(schema, *said["columns"]), np.array(said["answers"]), said["variance"])
+
+
+def _made(schema: Schema, left: Budget, n: float, head: dict[str, Any], known: list[Measured]) -> dict[str, Any]:
+    """Terms for all that is left, as they are written down."""
+    ways = max((len(one.query.columns) for one in known), default=0)
+    before = left * (1 / (1 - FIRST)) if ways else left  # `choose` takes the share of the marginals away
+    terms = choose(schema, before, n, queries=head["queries"], ways=ways, sittings=SITTINGS)
+    said = {key: str(value) if isinstance(value, Fraction) else value for key, value in asdict(terms).items()}
+    return {**said, "rest": str(left.amount)}
+
+
+def _terms(said: dict[str, Any]) -> tuple[Terms, Fraction]:
+    read = {**said, **{key: exact(said[key], key) for key in ("first", "share", "rest")}}
+    return Terms(**{field.name: read[field.name] for field in fields(Terms)}), read["rest"]
