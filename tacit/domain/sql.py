@@ -22,7 +22,7 @@ from tacit.domain.cellset import CellSet
 from tacit.domain.condition import chosen
 from tacit.domain.grouped import Grouped
 from tacit.domain.parser import LONGEST, Condition, read
-from tacit.domain.predicate import Every, Predicate, Some, _joined, _within, counted
+from tacit.domain.predicate import Every, Predicate, Some, _joined, _within, counted, understood
 from tacit.domain.query import Columns, Counting, LinearQuery, Marginal
 from tacit.domain.schema import LONGEST_NAME, Column, Schema
 from tacit.domain.token import NAMES, SIGNS, Token, is_bare, misread, tokens, wrong
@@ -132,6 +132,20 @@ def _plain(text: str, at: int, why: str) -> str:
     if text.startswith('"', at) and "constant" in why:
         return f"{why}; a text stands in single quotes, and what stands in double ones is a name"
     return why
+
+
+def asked(text: str, schema: Schema, table: str | None = None) -> Asked:
+    """What a text asks that is a predicate, or a question in SQL where it begins with `select`.
+
+    >>> from tacit.domain.schema import Categories
+    >>> schema = Schema([Categories("sex", ("F", "M"))])
+    >>> print(asked("sex = 'F'", schema).query, asked("select count(*) group by sex", schema).query)
+    count where sex = 'F' Marginal(sex)
+    """
+    if isinstance(text, str) and text.lstrip()[:6].lower() == "select":
+        return parse_sql(text, schema, table)
+    where = understood(text, schema)
+    return Asked(counted(where, schema), (), Labels(()), ("count",), str(where), where)
 
 
 class _Reader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from threading import RLock
 from typing import Any
@@ -44,6 +44,10 @@ class Answer:
     def high(self) -> float | None:
         """The most that it may be."""
         return None if self.error is None else max(self.value + self.error, 0.0)
+
+    def describe(self) -> dict[str, Any]:
+        """For machines."""
+        return {**asdict(self), "low": self.low, "high": self.high}
 
     def __str__(self) -> str:
         cost = "free" if self.free else "paid"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,11 @@ class Forecast:
         """The share of the answers that were free."""
         return 1 - self.paid / max(self.asked, 1)
 
+    def describe(self) -> dict[str, Any]:
+        """For machines."""
+        said = {"asked": self.asked, "paid": self.paid, "free": self.free, "last": self.last, "worst": self.worst}
+        return {**said, "terms": self.terms.describe()}
+
     def __str__(self) -> str:
         lasted = "they lasted" if self.last is None else f"the last was used up by question {self.last:,}"
         return (
@@ -56,6 +62,7 @@ def simulate(
     asked: int = ASKED,
     neighbors: Neighbors = Neighbors.ADD_REMOVE,
     seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Forecast:
     """Opens a session on these terms over `imagined` people and asks it; random conjunctions where none are given.
 
@@ -78,6 +85,8 @@ def simulate(
         if not answer.free and not answer.left:
             last = done
         worst = max(worst, abs(answer.value - query(*people.counts(query.reads)).item()))
+        if progress is not None:
+            progress(done, asked)
     if not done:
         raise InvalidParameter("a rehearsal needs a question. Nothing was spent.")
     return Forecast(done, paid, last, worst, terms)

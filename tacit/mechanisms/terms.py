@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import ceil, inf, log, sqrt
+from typing import Any
 
 from tacit.domain.query import WEIGHT_GRID
 from tacit.domain.schema import Neighbors, Schema
@@ -60,6 +61,10 @@ class Terms:
     def rule(self) -> Update:
         """The update rule that was reckoned with."""
         return MatchingWeights(min(self.alpha, 1.0), self.slack, self.nats)
+
+    def describe(self) -> dict[str, Any]:
+        """For machines; amounts are exact."""
+        return {key: str(value) if isinstance(value, Fraction) else value for key, value in asdict(self).items()}
 
     def __str__(self) -> str:
         start = ("the uniform table", "bought one-way marginals", "bought two-way marginals")[self.ways]

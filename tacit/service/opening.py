@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import asdict, fields
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,8 +169,7 @@ def _made(schema: Schema, left: Budget, n: float, head: dict[str, Any], known: l
     ways = max((len(one.query.columns) for one in known), default=0)
     before = left * (1 / (1 - FIRST)) if ways else left  # `choose` takes the share of the marginals away
     terms = choose(schema, before, n, queries=head["queries"], ways=ways, sittings=SITTINGS)
-    said = {key: str(value) if isinstance(value, Fraction) else value for key, value in asdict(terms).items()}
-    return {**said, "rest": str(left.amount)}
+    return {**terms.describe(), "rest": str(left.amount)}
 
 
 def _terms(said: dict[str, Any]) -> tuple[Terms, Fraction]:

@@ -9,10 +9,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from tacit.curator import process
-from tacit.domain.predicate import parse
-from tacit.domain.query import LinearQuery
-from tacit.domain.schema import Schema
-from tacit.domain.sql import Asked, parse_sql
+from tacit.domain.query import Columns, LinearQuery
+from tacit.domain.sql import asked
 from tacit.errors import Halted, InvalidParameter, InvalidQuery, quoted
 from tacit.mechanisms.answering import Answer, Answering, Paid, question
 from tacit.rational import Number
@@ -90,6 +88,11 @@ class Session:
         return self._answering.left
 
     @property
+    def confidence(self) -> float:
+        """How surely all its answers are within their errors."""
+        return self._answering.confidence
+
+    @property
     def hypothesis(self) -> Any:
         """What answers: public, and free to keep."""
         return self._answering.hypothesis
@@ -99,34 +102,32 @@ class Session:
         """How many different questions it has answered."""
         return len(self._answers)
 
+    def known(self, text: str | LinearQuery) -> bool:
+        """Whether all of it was answered before, so that asking it again cannot cost anything."""
+        return all(question(query) in self._answers for query in self._each(text))
+
     def price(self, text: str | LinearQuery) -> int:
         """The most paid answers that a question can use up: none if it was answered before, or if none is left."""
-        asked = self._understood(text)
-        return min(sum(question(query) not in self._answers for query in _each(asked, self.schema)), self.left)
+        return min(sum(question(query) not in self._answers for query in self._each(text)), self.left)
+
+    def reads(self, text: str | LinearQuery) -> list[Columns]:
+        """The column sets that a question reads, for those who count ahead of asking."""
+        return [columns for query in self._each(text) for columns in query.reads]
 
     def ask(self, text: str | LinearQuery, *, request: str | None = None) -> Answer:
-        """How many people there are: a predicate, `select count(*) where ...`, or a query; with a request's identifier.
+        """How many people there are: a predicate, `select count(*) where ...`, or a query.
 
-        >>> # session.ask("age >= 40 and sex = 'F'", request="2026-11-19/17")
+        A request may have an identifier: with the same one it has the same answer, and nothing else can be asked by it.
         """
-        asked = self._understood(text)
-        if isinstance(asked, Asked):
+        queries = self._each(text)
+        if len(queries) != 1:
             raise InvalidQuery("a question with `group by` has many answers; `select` gives them. Nothing was spent.")
-        return self._told(asked, str(text), _identifier(request))
+        return self._told(queries[0], text, _identifier(request))
 
-    def select(self, text: str) -> tuple[Asked, list[Answer]]:
-        """The answers of a question in SQL, one for every group of the public domain."""
-        asked = parse_sql(text, self.schema)
-        if asked.query.size > MOST_GROUPS:
-            raise InvalidQuery(
-                f"this question has {asked.query.size} groups; a session answers {MOST_GROUPS} at a time. "
-                "Nothing was spent."
-            )
-        return asked, [self._told(query, f"{text} [{at}]", None) for at, query in enumerate(asked.cells(self.schema))]
-
-    def reads(self, text: str | LinearQuery) -> tuple[tuple[str, ...], ...]:
-        """The column sets that a question reads, for those who count ahead of asking."""
-        return tuple(columns for query in _each(self._understood(text), self.schema) for columns in query.reads)
+    def select(self, text: str) -> list[tuple[tuple[str, ...], Answer]]:
+        """The labels and the answer of every group of the public domain; of one, without labels, of a predicate."""
+        labels = asked(text, self.schema).labels
+        return [(label, self._told(one, text, None)) for label, one in zip(labels, self._each(text), strict=True)]
 
     def close(self) -> None:
         """Lets go of its name. The secret threshold is lost; all else is kept."""
@@ -141,16 +142,20 @@ class Session:
     def __repr__(self) -> str:
         return f"Session({self.name}, {self.answered} answered, {self.left} left to pay for)"
 
-    def _understood(self, text: str | LinearQuery) -> LinearQuery | Asked:
+    def _each(self, text: str | LinearQuery) -> list[LinearQuery]:
         if not isinstance(text, str):
+            self._answering.check(text)
             written(text)  # refuses what could not be kept
-            return text
-        if not text.lstrip().lower().startswith("select"):
-            return parse(text, self.schema)
-        asked = parse_sql(text, self.schema)
-        return asked if asked.columns else asked.query
+            return [text]
+        found = asked(text, self.schema)
+        if found.query.size > MOST_GROUPS:
+            raise InvalidQuery(
+                f"this question has {found.query.size} groups; a session answers {MOST_GROUPS} at a time. "
+                "Nothing was spent."
+            )
+        return list(found.cells(self.schema))
 
-    def _told(self, query: LinearQuery, text: str, request: str | None) -> Answer:
+    def _told(self, query: LinearQuery, text: object, request: str | None) -> Answer:
         if self._here != process.here():
             raise Halted("this session was opened in another process; open it there. Nothing was drawn.")
         key = question(query)
@@ -166,10 +171,9 @@ class Session:
                     self._requests[request] = key
                 return known
             answer = self._answering.ask(query)
-            line = {"question": key, "request": request, "text": text[:LONGEST_TEXT], **asdict(answer)}
+            line = {"question": key, "request": request, "text": str(text)[:LONGEST_TEXT], **asdict(answer)}
             if not answer.free:
-                last = self._answering.paid[-1]
-                line |= {"asked": written(query), "direction": last.direction}
+                line |= {"asked": written(query), "direction": self._answering.paid[-1].direction}
             self._notes.add(line, lasting=not answer.free)  # and only then is it told
             self._answers[key] = answer
             if request is not None:
@@ -185,10 +189,6 @@ class Session:
             return None
         self._answers[key] = Answer(line["value"], line["free"], line["error"], line["left"])
         return None if line["free"] else Paid(read_again(line["asked"], self.schema), line["value"], line["direction"])
-
-
-def _each(asked: LinearQuery | Asked, schema: Schema) -> list[LinearQuery]:
-    return list(asked.cells(schema)) if isinstance(asked, Asked) else [asked]
 
 
 def _identifier(request: str | None) -> str | None:
