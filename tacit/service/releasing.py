@@ -19,8 +19,8 @@ from tacit.service.keep import Shelf, reason
 from tacit.service.located import printable
 from tacit.service.people import People
 from tacit.service.plan import Plan
-from tacit.service.released import Release
 from tacit.service.planning import show_plan
+from tacit.service.released import Release
 from tacit.service.request import workload
 from tacit.service.show import Reading, Screen, Waiting, aside
 
