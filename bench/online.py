@@ -2,9 +2,9 @@
 
     python bench/online.py [--questions 100000] [--epsilon 1] [--delta 1e-9] [--runs 3] [--lasting]
 
-A million people, a million cells, 10^5 questions (tests/settings.py). Beside it the Gaussian mechanism that answers each
-question, under the same budget. With --lasting the session is kept in a notebook beside a ledger on the disk, and every
-answer is written down before it is told.
+A million people, a million cells, 10^5 questions (tests/settings.py). Beside it the Gaussian mechanism that answers
+each question, under the same budget. With --lasting the session is kept in a notebook beside a ledger on the disk, and
+every answer is written down before it is told.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main() -> None:
     asked = said.parse_args()
     budget = Budget.of(asked.epsilon, asked.delta)
     print(
-        f"python {sys.version.split()[0]}, numpy {np.__version__}; {STREAM_PEOPLE:,} people, {asked.questions:,} questions"
+        f"python {sys.version.split()[0]}, numpy {np.__version__}; {STREAM_PEOPLE:,} people, {asked.questions:,} asked"
     )
     for run in range(1, asked.runs + 1):
         people = digits(run)
@@ -95,7 +95,8 @@ def main() -> None:
         print(
             f"run {run}: {free.mean():.2%} free; max error {error.max():.3%}, mean {error.mean():.3%} (bound "
             f"{terms.error / STREAM_PEOPLE:.2%}); median {median:.3f} ms, 99th percentile {high:.2f} ms, "
-            f"{cpu:.0f} CPU s; opened in {opening:.1f} s; {terms.count - left} paid of {terms.count}, {wrote} ledger entries\n"
+            f"{cpu:.0f} CPU s; opened in {opening:.1f} s; {terms.count - left} paid of {terms.count}, {wrote} entries in "
+            "the ledger\n"
             f"       Gaussian on each question: max {np.abs(drawn).max():.2%} (median {gaussian:.2%}), "
             f"mean {np.abs(drawn).mean():.2%}: {np.abs(drawn).max() / error.max():.1f} times ours at the worst, "
             f"{np.abs(drawn).mean() / error.mean():.1f} on average",
