@@ -95,8 +95,8 @@ def main() -> None:
         print(
             f"run {run}: {free.mean():.2%} free; max error {error.max():.3%}, mean {error.mean():.3%} (bound "
             f"{terms.error / STREAM_PEOPLE:.2%}); median {median:.3f} ms, 99th percentile {high:.2f} ms, "
-            f"{cpu:.0f} CPU s; opened in {opening:.1f} s; {terms.count - left} paid of {terms.count}, {wrote} entries in "
-            "the ledger\n"
+            f"{cpu:.0f} CPU s; opened in {opening:.1f} s; {terms.count - left} paid of {terms.count}, {wrote} ledger "
+            "entries\n"
             f"       Gaussian on each question: max {np.abs(drawn).max():.2%} (median {gaussian:.2%}), "
             f"mean {np.abs(drawn).mean():.2%}: {np.abs(drawn).max() / error.max():.1f} times ours at the worst, "
             f"{np.abs(drawn).mean() / error.mean():.1f} on average",

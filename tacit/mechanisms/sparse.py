@@ -37,11 +37,20 @@ class Openings:
         with self._turn:
             if not self._left:
                 raise Halted(f"all {self._of} answers above the threshold have been given. Nothing was drawn.")
-            if self._session is None or self._session.halted:
-                self._session = self._curator.open(self._vector)
-            above: bool = self._session.ask(query)
+            above: bool = self._ready().ask(query)
             self._left -= above
             return above
+
+    def ready(self) -> None:
+        """Pays for the next opening now, where one is needed, so that the next query that is below costs nothing."""
+        with self._turn:
+            if self._left:
+                self._ready()
+
+    def _ready(self) -> Session:
+        if self._session is None or self._session.halted:
+            self._session = self._curator.open(self._vector)
+        return self._session
 
 
 class Sparse(Openings):

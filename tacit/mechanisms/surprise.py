@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Protocol
 
 from tacit.curator.kernel import Curator
 from tacit.domain.away import Away
 from tacit.domain.query import LinearQuery
+from tacit.errors import Unavailable
 from tacit.mechanisms.sparse import NumericSparse, Openings, lean
 from tacit.mechanisms.total import noise
 from tacit.primitives.additive import each
@@ -58,6 +60,8 @@ class Absolute:
         if not self._openings.ask(Away(query, believed)):
             return None
         value = float(self._answers.release(self._noise, query).item())
+        with suppress(Unavailable):  # what was answered is told; the next question tries again, and says why it cannot
+            self._openings.ready()
         return value, -1 if value < believed else 1
 
     def errors(self, beta: float, queries: int) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.curator.kernel import Curator
-from tacit.domain.query import Marginal
+from tacit.domain.query import MOST_PEOPLE, Marginal
 from tacit.domain.schema import Schema
 from tacit.errors import BudgetExceeded, InvalidBudget, InvalidParameter, NoSuchGuarantee, Refused, quoted
 from tacit.mechanisms.beginning import beginning, bought
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 SITTINGS = 8  # restarts that are allowed for where one threshold for all answers would be lost at the first
 
 
-def begun(people: People, notes: Notebook, name: str, purpose: str) -> tuple[Terms, Absolute, Any]:
+def begun(people: People, notes: Notebook, name: str, purpose: str, pays: bool) -> tuple[Terms, Absolute, Any]:
     """Terms, what is left to be paid for, and the first hypothesis; from wherever the notebook stands.
 
     A step that was charged and is not in the notebook fell to a crash. A block is found again by its name in the
     ledger; what was drawn is lost, and drawn anew for what is left in the block. The terms are made of what is left
-    after that, so no crash makes them promise more than can be paid for.
+    after that, so no crash makes them promise more than can be paid for. Only who `pays` has the block reserved.
     """
     head = notes.lines[0]
     found = {key: line[key] for line in notes.lines for key in ("people", "start", "terms") if key in line}
@@ -47,9 +47,15 @@ def begun(people: People, notes: Notebook, name: str, purpose: str) -> tuple[Ter
         return value
 
     root = people.curator(purpose=purpose)
-    inner = _block(root, f"session {name} {head['session']}", Budget.of(head["epsilon"], head["delta"]))
-    n = found.get("people") or noted("people", _how_many(people, inner))
+    what = f"session {name} {head['session']}"
+    if not pays and _reserved(root, what) is None:
+        raise InvalidParameter(
+            f"the session {quoted(name)} was to be opened, and nothing was charged for it: say its epsilon, "
+            f"{shown(exact(head['epsilon'], 'epsilon'))}. Nothing was spent."
+        )
+    inner = _block(root, what, Budget.of(head["epsilon"], head["delta"]))
     try:
+        n = found.get("people") or noted("people", _how_many(people, inner))
         start = found.get("start")
         if start is None:
             ways = choose(people.schema, _left(inner), n, queries=head["queries"], sittings=SITTINGS).ways
@@ -60,6 +66,11 @@ def begun(people: People, notes: Notebook, name: str, purpose: str) -> tuple[Ter
         raise NoSuchGuarantee(
             f"{str(refusal).removesuffix(' Nothing was spent.')} The session's budget was charged when it was opened, "
             "and stays charged."
+        ) from None
+    except BudgetExceeded:
+        raise Refused(
+            f"what the session {quoted(name)} bought is not in {printable(notes.path)}, and its block has nothing "
+            "left to buy it again; open one of another name. Nothing was spent."
         ) from None
     left = Budget(rest, inner.budget.currency)
     surprises = Absolute(
@@ -96,10 +107,8 @@ def new_notebook(people: People, path: Path, epsilon: Number, delta: Number | No
     """A notebook with its first line, for a session that can be paid for and whose rows can be read."""
     budget = session_budget(people, epsilon, delta)
     asked = whole(QUERIES if queries is None else queries, "the number of questions", 1, 10**12)
-    known = known_total(people)
-    if known is not None:
-        choose(people.schema, budget, known, queries=asked, sittings=SITTINGS)  # refuses while nothing is spent
-    refuse_large(people.schema)
+    refuse_large(people.schema)  # and what promises nothing, for however many people: while nothing is spent
+    choose(people.schema, budget, known_total(people) or MOST_PEOPLE, queries=asked, sittings=SITTINGS)
     price, left = people.contract.budget.price(budget.loss()), people.ledger.left
     if price > left:
         raise BudgetExceeded(
@@ -118,8 +127,6 @@ def fits(
     people: People, notes: Notebook, name: str, epsilon: Number | None, delta: Number | None, queries: int | None
 ) -> None:
     """Refuses to go on with a session on other terms than it was opened on."""
-    if not notes.lines:
-        raise Refused(f"{printable(notes.path)} is empty, nothing was charged for it: remove it. Nothing was spent.")
     head = notes.lines[0]
     if head["subject"] != people.contract.subject:
         raise InvalidParameter(
@@ -139,12 +146,12 @@ def fits(
 def _block(curator: Curator, what: str, budget: Budget) -> Curator:
     """The block of that name, as it was reserved before, or reserved now."""
 
-    def found() -> int | None:
-        return next((e.sequence for e in curator.ledger.entries() if e.what == what and e.reserved is not None), None)
+    sequence = _reserved(curator, what)
+    return curator.within(budget, what) if sequence is None else curator.resume(sequence)
 
-    if (sequence := found()) is None:
-        return curator.within(budget, what)
-    return curator.resume(sequence)
+
+def _reserved(curator: Curator, what: str) -> int | None:
+    return next((e.sequence for e in curator.ledger.entries() if e.what == what and e.reserved is not None), None)
 
 
 def _how_many(people: People, inner: Curator) -> float:
@@ -153,7 +160,9 @@ def _how_many(people: People, inner: Curator) -> float:
 
 
 def _left(curator: Curator) -> Budget:
-    return Budget(curator.ledger.left, curator.budget.currency)
+    if not (left := curator.ledger.left):
+        raise BudgetExceeded("nothing is left in the block. Nothing was drawn.")
+    return Budget(left, curator.budget.currency)
 
 
 def _kept(one: Measured) -> dict[str, Any]:

@@ -35,14 +35,14 @@ class Session:
     Accuracy: `terms.error` for free answers, `terms.paid_error` for paid ones; all of them, as often as it says.
     """
 
-    def __init__(self, people: People, notes: Notebook, name: str, purpose: str) -> None:
+    def __init__(self, people: People, notes: Notebook, name: str, purpose: str, pays: bool) -> None:
         """For `Session.opened`, which writes the first line of the notes."""
         self.name, self.schema = name, people.schema
         self._notes, self._here, self._turn = notes, process.here(), RLock()
         self._answers: dict[str, Answer] = {}
         self._requests: dict[str, str] = {}
         paid = [one for one in map(self._heard, notes.lines) if one is not None]
-        self.terms, surprises, hypothesis = begun(people, notes, name, purpose)
+        self.terms, surprises, hypothesis = begun(people, notes, name, purpose, pays)
         self._answering = Answering(
             surprises,
             update=self.terms.rule,
@@ -66,18 +66,19 @@ class Session:
     ) -> Session:
         """Goes on with the session of that name; with an epsilon, opens it where there is none yet."""
         path = place(people.contract.ledger, name)
-        if os.path.lexists(path):
-            notes = Notebook(path)
-        elif epsilon is None:
-            raise InvalidParameter(
-                f"there is no session {quoted(name)} yet: an epsilon opens it, all of which is spent at once. "
-                f"{_others(path)}Nothing was spent."
-            )
-        else:
+        notes = Notebook(path) if os.path.lexists(path) else None
+        if notes is None or not notes.lines:  # empty where a crash came before the first line: nothing was charged
+            if notes is not None:
+                notes.close()
+            if epsilon is None:
+                raise InvalidParameter(
+                    f"there is no session {quoted(name)} yet: an epsilon opens it, all of which is spent at once. "
+                    f"{_others(path)}Nothing was spent."
+                )
             notes = new_notebook(people, path, epsilon, delta, queries)
         try:
             fits(people, notes, name, epsilon, delta, queries)
-            return cls(people, notes, name, purpose)
+            return cls(people, notes, name, purpose, epsilon is not None)
         except BaseException:
             notes.close()
             raise
