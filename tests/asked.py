@@ -1,8 +1,8 @@
-"""A table whose two columns are alike, so that whoever believes them independent is surprised; and its contract."""
+"""A table in which every two columns are independent and all three are not, which surprises; and its contract."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tacit.service.people import People
@@ -41,15 +41,11 @@ def planted(
 ) -> Path:
     """The contract, with its table and its ledger."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = (f"{i % 4},{i % 4},{'yes' if i % 3 else 'no'}" for i in range(PEOPLE))
-    (folder / "people.csv").write_text("a,b,c\n" + "\n".join(rows) + "\n")
+    (folder / "people.csv").write_text("a,b,c\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows()))
     contract, public = folder / "people.toml", f"people = {PEOPLE}" if neighbors == "replace-one" else ""
     text = CONTRACT.format(neighbors=neighbors, people=public, epsilon=epsilon, delta=delta)
     if whole:  # no row is dropped, so that the public number of people is that of the rows
-        text = (
-            text.replace("\n\n[[columns]]", '\nmissing = "cell"\noutside = "cell"\n\n[[columns]]')
-            + 'missing = "cell"\n'
-        )
+        text = text.replace("name =", 'missing = "cell"\noutside = "cell"\nname =')
     contract.write_text(text)
     with People.open(contract) as people:
         people.create_ledger().close()
@@ -57,10 +53,10 @@ def planted(
 
 
 TRUE: dict[str, Callable[[int, int, str], bool]] = {
-    "a = 0 and b = 0": lambda a, b, c: a == b == 0,
+    "a in (0, 2) and b in (0, 2) and c = 'no'": lambda a, b, c: a % 2 == b % 2 == 0 and c == "no",
     "a <= 1 and b <= 1": lambda a, b, c: a <= 1 and b <= 1,
     "c = 'yes'": lambda a, b, c: c == "yes",
-    "a = 3 and b = 0": lambda a, b, c: a == 3 and b == 0,
+    "a in (1, 3) and b in (0, 2) and c = 'no'": lambda a, b, c: a % 2 == 1 and b % 2 == 0 and c == "no",
     "a = 0 or b = 3": lambda a, b, c: a == 0 or b == 3,
     "b <= 1 and a <= 1": lambda a, b, c: a <= 1 and b <= 1,
     "a = 2 and b = 2 and c = 'no'": lambda a, b, c: a == b == 2 and c == "no",
@@ -68,6 +64,11 @@ TRUE: dict[str, Callable[[int, int, str], bool]] = {
 QUESTIONS = tuple(TRUE)
 
 
+def rows() -> Iterator[tuple[int, int, str]]:
+    """Whether c is yes is whether a + b is odd."""
+    return ((i % 4, i // 4 % 4, "yes" if (i % 4 + i // 4) % 2 else "no") for i in range(PEOPLE))
+
+
 def exact(question: str) -> int:
     """The truth about one of the questions."""
-    return sum(TRUE[question](i % 4, i % 4, "yes" if i % 3 else "no") for i in range(PEOPLE))
+    return sum(TRUE[question](*row) for row in rows())
