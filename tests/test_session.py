@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -437,6 +438,9 @@ def ran(folder: Path, step: int) -> int:
 
 def main(folder: Path) -> None:
     """Kills a session at each of its steps, in copies of a folder; then goes on with it, and says what broke."""
+    from tacit.engines import delimited, table  # noqa: F401 - once, not in every child
+    from tacit.mechanisms import fit  # noqa: F401
+
     steps = ran(folder / "whole", 10**6)
     assert 20 < steps < 250, steps
     for step in range(1, steps + 1):
@@ -454,9 +458,20 @@ def main(folder: Path) -> None:
         print(here / "people.ledger", here / "acks")
 
 
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is one: a kill leaves all that was written, so no disk need wait."""
+    if not os.access("/dev/shm", os.W_OK):  # noqa: S108
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="tacit-killed-") as folder:
+        yield Path(folder)
+
+
 def test_a_session_that_is_killed_at_any_step_goes_on_with_what_it_said_and_never_passes_its_block(
-    tmp_path: Path,
+    memory: Path,
 ) -> None:
+    tmp_path = memory
     planted(tmp_path / "start")
     shutil.copytree(tmp_path / "start", tmp_path / "whole")
     done = subprocess.run(
