@@ -25,9 +25,12 @@ def counted(curator: Curator, budget: Budget, total: Number | None) -> tuple[flo
         if people <= 0:
             raise InvalidParameter(f"the number of people must be positive, not {shown(people)}. Nothing was spent.")
         return float(people), budget
-    part = budget * SHARE
-    count = curator.release(noise(part), Counting.where(curator.schema))
-    return max(float(count.item()), 1.0), budget * (1 - SHARE)
+    return told(curator, budget * SHARE), budget * (1 - SHARE)
+
+
+def told(curator: Curator, budget: Budget) -> float:
+    """A noisy number of people, at least one, for all of this budget."""
+    return max(float(curator.release(noise(budget), Counting.where(curator.schema)).item()), 1.0)
 
 
 def noise(budget: Budget) -> Laplace | Gaussian:

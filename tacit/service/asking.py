@@ -15,7 +15,7 @@ from tacit.mechanisms.answering import Answer
 from tacit.service.account import Account
 from tacit.service.people import People
 from tacit.service.released import Release, load
-from tacit.service.session import Session
+from tacit.service.session import Session, identifier
 from tacit.service.show import Reading, Screen, Waiting, count
 
 MOST_QUESTIONS = 10**6
@@ -39,7 +39,7 @@ class Asking:
 
 def answer(asking: Asking, screen: Screen) -> None:
     """The whole command."""
-    if asking.target.is_dir():
+    if asking.target.suffix.lower() != ".toml" or asking.target.is_dir():
         said = ("session", "epsilon", "delta", "queries", "request", "purpose")
         for name in said:
             if getattr(asking, name):
@@ -81,9 +81,9 @@ def _of_people(asking: Asking, screen: Screen) -> None:
         texts = list(_questions(asking.questions))
         if asking.request is not None and len(texts) != 1:
             raise InvalidParameter("--request names one question, and there are several. Nothing was spent.")
-        if asking.epsilon is not None:
-            for text in texts:
-                asked(text, people.schema)  # refused while nothing is spent
+        identifier(asking.request)
+        for text in texts:
+            asked(text, people.schema)  # refused while nothing is spent
         with Waiting(screen, "opening the session"):
             session = people.session(
                 name, epsilon=asking.epsilon, delta=asking.delta, queries=asking.queries, purpose=asking.purpose

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,15 +19,12 @@ from tacit.mechanisms.fit import Measured
 from tacit.mechanisms.online import refuse_large
 from tacit.mechanisms.surprise import Absolute
 from tacit.mechanisms.terms import FIRST, GRID, QUERIES, Terms, choose
-from tacit.mechanisms.total import SHARE, counted
+from tacit.mechanisms.total import SHARE, told
 from tacit.privacy.budget import Budget
 from tacit.rational import Number, exact, shown, whole
 from tacit.service.located import printable
 from tacit.service.notebook import Notebook
-from tacit.service.plan import known_total
-
-if TYPE_CHECKING:
-    from tacit.service.people import People
+from tacit.service.plan import People, known_total
 
 SITTINGS = 8  # restarts that are allowed for where one threshold for all answers would be lost at the first
 
@@ -36,8 +33,8 @@ def begun(people: People, notes: Notebook, name: str, purpose: str, pays: bool) 
     """Terms, what is left to be paid for, and the first hypothesis; from wherever the notebook stands.
 
     A step that was charged and is not in the notebook fell to a crash. A block is found again by its name in the
-    ledger; what was drawn is lost, and drawn anew for what is left in the block. The terms are made of what is left
-    after that, so no crash makes them promise more than can be paid for. Only who `pays` has the block reserved.
+    ledger; what was drawn is lost, and drawn anew for what is left of the budget. The terms are made of what is left
+    after that, so no crash makes them promise more than can be paid for. Only who `pays` has anything reserved.
     """
     head = notes.lines[0]
     found = {key: line[key] for line in notes.lines for key in ("people", "start", "terms") if key in line}
@@ -46,27 +43,30 @@ def begun(people: People, notes: Notebook, name: str, purpose: str, pays: bool) 
         notes.add({key: value}, lasting=True)
         return value
 
-    root = people.curator(purpose=purpose)
-    what = f"session {name} {head['session']}"
-    if not pays and _reserved(root, what) is None:
+    root, schema = people.curator(purpose=purpose), people.contract.schema
+    budget, what = Budget.of(head["epsilon"], head["delta"]), f"session {name} {head['session']}"
+    if not pays and (_reserved(root, what) is None or "people" not in found):
         raise InvalidParameter(
-            f"the session {quoted(name)} was to be opened, and nothing was charged for it: say its epsilon, "
+            f"the session {quoted(name)} was to be opened, and was not charged whole: say its epsilon, "
             f"{shown(exact(head['epsilon'], 'epsilon'))}. Nothing was spent."
         )
-    inner = _block(root, what, Budget.of(head["epsilon"], head["delta"]))
+    n = found.get("people") or noted("people", _how_many(people, root, budget, f"people of {what}"))
     try:
-        n = found.get("people") or noted("people", _how_many(people, inner))
+        if _reserved(root, what) is None:
+            choose(schema, _rest(root, budget, what), n, queries=head["queries"], sittings=SITTINGS)
+        inner = _block(root, what, _rest(root, budget, what))
         start = found.get("start")
         if start is None:
-            ways = choose(people.schema, _left(inner), n, queries=head["queries"], sittings=SITTINGS).ways
+            ways = choose(schema, _left(inner), n, queries=head["queries"], sittings=SITTINGS).ways
             start = noted("start", [_kept(one) for one in bought(inner, _left(inner) * FIRST, ways)])
-        known = [_measured(said, people.schema) for said in start]
-        terms, rest = _terms(found.get("terms") or noted("terms", _made(people.schema, _left(inner), n, head, known)))
+        known = [_measured(said, schema) for said in start]
+        terms, rest = _terms(found.get("terms") or noted("terms", _made(schema, _left(inner), n, head, known)))
     except NoSuchGuarantee as refusal:
-        raise NoSuchGuarantee(
-            f"{str(refusal).removesuffix(' Nothing was spent.')} The session's budget was charged when it was opened, "
-            "and stays charged."
-        ) from None
+        why = str(refusal).removesuffix(" Nothing was spent.")
+        if _reserved(root, what) is not None:
+            raise NoSuchGuarantee(f"{why} The session's budget was charged, and stays charged.") from None
+        gone = "Nothing" if known_total(people) is not None else f"No more than {shown(SHARE)} of it"
+        raise NoSuchGuarantee(f"{why} {gone} was spent, to count the people.") from None
     except BudgetExceeded:
         raise Refused(
             f"what the session {quoted(name)} bought is not in {printable(notes.path)}, and its block has nothing "
@@ -81,7 +81,7 @@ def begun(people: People, notes: Notebook, name: str, purpose: str, pays: bool) 
         grid=GRID,
         sittings=terms.sittings,
     )
-    return terms, surprises, beginning(people.schema, n, known) if known else terms.rule.start(people.schema, n)
+    return terms, surprises, beginning(schema, n, known) if known else terms.rule.start(schema, n)
 
 
 def session_budget(people: People, epsilon: Number, delta: Number | None) -> Budget:
@@ -107,14 +107,14 @@ def new_notebook(people: People, path: Path, epsilon: Number, delta: Number | No
     """A notebook with its first line, for a session that can be paid for and whose rows can be read."""
     budget = session_budget(people, epsilon, delta)
     asked = whole(QUERIES if queries is None else queries, "the number of questions", 1, 10**12)
-    refuse_large(people.schema)  # and what promises nothing, for however many people: while nothing is spent
-    choose(people.schema, budget, known_total(people) or MOST_PEOPLE, queries=asked, sittings=SITTINGS)
+    refuse_large(people.contract.schema)  # and what promises nothing, for however many people: while nothing is spent
+    choose(people.contract.schema, budget, known_total(people) or MOST_PEOPLE, queries=asked, sittings=SITTINGS)
     price, left = people.contract.budget.price(budget.loss()), people.ledger.left
     if price > left:
         raise BudgetExceeded(
             f"a session at {budget} costs {shown(price, 6)}; {shown(left, 6)} is left. Nothing was spent."
         )
-    people.table.read([(), *((name,) for name in people.schema.names)])
+    people.table.read([(), *((name,) for name in people.contract.schema.names)])
     notes = Notebook(path, create=True)
     if not notes.lines:
         epsilon_, delta_ = budget.stated or (budget.amount, Fraction(0))
@@ -154,9 +154,19 @@ def _reserved(curator: Curator, what: str) -> int | None:
     return next((e.sequence for e in curator.ledger.entries() if e.what == what and e.reserved is not None), None)
 
 
-def _how_many(people: People, inner: Curator) -> float:
+def _how_many(people: People, root: Curator, budget: Budget, what: str) -> float:
+    """The public number of people, or one that is bought for its share; again, if it was lost."""
     known = known_total(people)
-    return float(known) if known is not None else counted(inner, inner.budget, None)[0]
+    return float(known) if known is not None else told(root.within(budget * SHARE, what), budget * SHARE)
+
+
+def _rest(root: Curator, budget: Budget, what: str) -> Budget:
+    """What is left of a session's budget when the people have been counted, as often as that was."""
+    counted = (e.reserved for e in root.ledger.entries() if e.what == f"people of {what}")
+    left = budget.amount - sum(one.amount for one in counted if one is not None)
+    if left <= 0:
+        raise BudgetExceeded("nothing is left of the session's budget. Nothing was drawn.")
+    return Budget(left, budget.currency)
 
 
 def _left(curator: Curator) -> Budget:

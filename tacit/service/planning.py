@@ -64,7 +64,7 @@ def _session(people: People, wished: Wished, screen: Screen) -> None:
             "Nothing was spent."
         )
     total = known if known is not None else whole(wished.people, "--people", 1, 10**12)
-    asked = whole(wished.rehearse, "--rehearse", 0, MOST_REHEARSED)
+    asked, seed = whole(wished.rehearse, "--rehearse", 0, MOST_REHEARSED), whole(wished.seed, "--seed", 0, 2**63)
     budget = session_budget(people, wished.epsilon, wished.delta)
     rest, terms = foreseen(people.schema, budget, total, wished.queries, public=known is not None)
     forecast = None
@@ -76,7 +76,7 @@ def _session(people: People, wished: Wished, screen: Screen) -> None:
                 terms,
                 asked=asked,
                 neighbors=people.neighbors,
-                seed=whole(wished.seed, "--seed", 0, 2**63),
+                seed=seed,
                 progress=progress,
             )
     price = people.contract.budget.price(budget.loss())

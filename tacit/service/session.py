@@ -6,7 +6,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tacit.curator import process
 from tacit.domain.query import Columns, LinearQuery
@@ -16,9 +16,7 @@ from tacit.mechanisms.answering import Answer, Answering, Paid, question
 from tacit.rational import Number
 from tacit.service.notebook import Notebook, place, read_again, written
 from tacit.service.opening import begun, fits, new_notebook
-
-if TYPE_CHECKING:
-    from tacit.service.people import People
+from tacit.service.plan import People
 
 MOST_GROUPS = 1000  # answers of one question with `group by`
 LONGEST_REQUEST, LONGEST_TEXT = 200, 400
@@ -37,7 +35,7 @@ class Session:
 
     def __init__(self, people: People, notes: Notebook, name: str, purpose: str, pays: bool) -> None:
         """For `Session.opened`, which writes the first line of the notes."""
-        self.name, self.schema = name, people.schema
+        self.name, self.schema = name, people.contract.schema
         self._notes, self._here, self._turn = notes, process.here(), RLock()
         self._answers: dict[str, Answer] = {}
         self._requests: dict[str, str] = {}
@@ -123,7 +121,7 @@ class Session:
         queries = self._each(text)
         if len(queries) != 1:
             raise InvalidQuery("a question with `group by` has many answers; `select` gives them. Nothing was spent.")
-        return self._told(queries[0], text, _identifier(request))
+        return self._told(queries[0], text, identifier(request))
 
     def select(self, text: str) -> list[tuple[tuple[str, ...], Answer]]:
         """The labels and the answer of every group of the public domain; of one, without labels, of a predicate."""
@@ -192,7 +190,8 @@ class Session:
         return None if line["free"] else Paid(read_again(line["asked"], self.schema), line["value"], line["direction"])
 
 
-def _identifier(request: str | None) -> str | None:
+def identifier(request: str | None) -> str | None:
+    """A request's identifier, if it can be one."""
     if request is None:
         return None
     if not isinstance(request, str) or not request.isprintable() or not 1 <= len(request) <= LONGEST_REQUEST:

@@ -54,9 +54,9 @@ def ask(
       tacit ask released "age >= 40 and sex = 'F'"
       tacit ask released "age >= 65" "age < 18" --json
       tacit ask released "income >= 50000 or income is missing" --confidence .99
-      tacit ask people.toml "age >= 40 and sex = 'F'" --epsilon 0.5 --session yearbook
-      tacit ask people.toml "select sex, count(*) where age >= 40 group by sex" --session yearbook
-      tacit ask people.toml - --session yearbook < questions.txt
+      tacit ask people.toml "age >= 40 and sex = 'F'" --epsilon 0.5
+      tacit ask people.toml "select sex, count(*) where age > 9 group by sex"
+      tacit ask people.toml - --session yearbook -e 1 < questions.txt
     """
     from tacit.service.asking import Asking, answer
 

@@ -39,7 +39,7 @@ def plan(
     Examples:
       tacit plan people.toml -w marginals:2 --epsilon 1
       tacit plan people.toml --online --epsilon 0.5 --people 50000
-      tacit plan people.toml --online -e 1 --people 1000000 --queries 100000 --rehearse 5000
+      tacit plan people.toml --online -e 1 --people 1000000 --queries 100000
     """
     from tacit.service.planning import Wished, foresee
 
