@@ -87,7 +87,8 @@ class LeanSparse(Openings):
     """Sparse with the least noise that is known: thresholds kept where that pays, and noise of one sign.
 
     One `SparseVector` for all c answers, or c of them, each halting at its first: whichever has less noise under this
-    budget. In epsilon that is always one; in rho, where c sessions cost c times a square, c of them from c = 3 on.
+    budget. In epsilon that is always one; in rho, where a small epsilon costs its square, c of them from c = 2 on,
+    unless the budget is so large that each of them has an epsilon of about 1 or more.
     Privacy: the kernel's.
     Accuracy: `no_bound` and `yes_bound`, apart: an error that was not told does not grow with the number of queries.
     """
