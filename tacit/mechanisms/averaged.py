@@ -14,7 +14,7 @@ from tacit.domain.synopsis import Histogram
 from tacit.domain.weights import Weights
 from tacit.domain.workload import Workload
 from tacit.mechanisms.receipts import receipt
-from tacit.mechanisms.total import counted
+from tacit.mechanisms.total import counted, public
 from tacit.primitives.mechanism import chance
 from tacit.primitives.selection import Exponential
 from tacit.privacy.budget import Budget
@@ -42,6 +42,7 @@ def averaged_weights(
     if rounds is not None:
         rounds = whole(rounds, "rounds", 1, MOST_ROUNDS)
     workload.check(curator.schema)
+    public(total)
     inner = curator.within(budget, f"averaged_weights of {workload}")
     people, rest = counted(inner, budget, total)
     steps = best_rounds(people, curator.schema, workload, rest) if rounds is None else rounds

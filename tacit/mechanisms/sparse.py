@@ -14,6 +14,8 @@ from tacit.primitives.threshold import MOST_ABOVE, AboveThreshold, SparseVector
 from tacit.privacy.budget import Budget, Currency
 from tacit.rational import Number, exact, shown, whole
 
+NUMERIC = Fraction(1, 9)  # of Alg. 3's budget, for the answers
+
 
 class Openings:
     """Yes or no to one query after the other, by an interactive mechanism that is paid for anew whenever it halts.
@@ -133,7 +135,8 @@ def lean(
 
     At least so many sessions, where each is to be lost at a restart: then the others are left.
     """
-    noise = {}
+    count = whole(count, "the number of answers above", 1, MOST_ABOVE)
+    least, noise = whole(least, "the number of sittings", 1, MOST_ABOVE), {}
     for sessions in {min(least, count), count}:
         part = (budget / sessions).epsilon
         noise[sessions] = SparseVector(part, threshold, ceil(count / sessions), sensitivity, monotone, grid)
@@ -159,7 +162,7 @@ class NumericSparse:
         sensitivity: Number = 1,
         monotone: bool = False,
         grid: Number = Fraction(1, 1024),
-        share: Number = Fraction(1, 9),
+        share: Number = NUMERIC,
     ) -> None:
         part = exact(share, "the answers' share")
         if not 0 < part < 1:

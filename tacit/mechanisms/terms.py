@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from math import ceil, inf, log, sqrt
+from math import ceil, log, sqrt
 from typing import Any
 
 from tacit.domain.query import WEIGHT_GRID
@@ -89,6 +89,7 @@ def choose(
     sittings: int = 1,
     beta: float = BETA,
     grid: Number = GRID,
+    spent: str = "Nothing was spent.",
 ) -> Terms:
     """The terms with the least error of a free answer that is proved for so many questions; touches no data.
 
@@ -109,9 +110,8 @@ def choose(
         raise InvalidParameter(f"there is at least one person, not {quoted(people)}. Nothing was spent.")
     sittings = whole(sittings, "the number of sittings", 1, MOST_ABOVE)
     beta, ways = chance(beta), _ways(schema, budget, n) if ways is None else whole(ways, "ways", 0, 2)
-    if nats is None:
-        nats = LEARNT.get(ways, log(schema.universe))
-    if not 0 < nats < inf:
+    nats = LEARNT.get(ways, log(schema.universe)) if nats is None else float(exact(nats, "what a session learns"))
+    if nats <= 0:
         raise InvalidParameter(f"what a session learns is a number of nats, not {quoted(nats)}. Nothing was spent.")
     rest = budget * (1 - FIRST) if ways else budget
     made: list[Terms] = []
@@ -130,7 +130,7 @@ def choose(
     if best.error >= n:
         raise NoSuchGuarantee(
             f"with {shown(exact(people, 'people'))} people and {budget} no error below all of them is proved for {k} "
-            f"questions; name a threshold and a number of paid answers of your own. Nothing was spent."
+            f"questions; name a threshold and a number of paid answers of your own. {spent}"
         )
     return best
 
