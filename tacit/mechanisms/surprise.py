@@ -13,7 +13,7 @@ from tacit.domain.query import LinearQuery
 from tacit.errors import Unavailable
 from tacit.mechanisms.sparse import NumericSparse, Openings, lean
 from tacit.mechanisms.total import noise
-from tacit.primitives.additive import each
+from tacit.primitives.additive import Gaussian, Laplace, each
 from tacit.primitives.mechanism import Interactive, Mechanism
 from tacit.primitives.threshold import MOST_ABOVE, AboveThreshold
 from tacit.privacy.budget import Budget
@@ -71,7 +71,7 @@ class Absolute:
     def errors(self, beta: float, queries: int) -> tuple[float, float]:
         above = float(self._vector.threshold) + self._vector.no_bound(each(beta / 2, self._sessions))
         # the grid of a query is at most 1, and the hypothesis' answer is rounded to it
-        return above + 1, self._noise.error_bound(beta / 2, coordinates=self._count)
+        return above + 1, within(self._noise, beta / 2, self._count)
 
 
 def refuse(
@@ -88,6 +88,12 @@ def refuse(
     else:
         lean(questions, threshold, count, grid=grid, least=sittings)[1].check()
     noise(budget * part / count).check(Fraction(1), one_part(grid))
+
+
+def within(paid: Laplace | Gaussian, beta: float, count: int) -> float:
+    """How far off so many paid answers may be, whatever their grids; but with probability beta."""
+    # between two people, on a fine grid, noise falls that on the grid of 1 is at the next below: it is one farther off
+    return paid.error_bound(beta, coordinates=count) + 1
 
 
 def _times(curator: Curator, paid: Mechanism | Interactive) -> int:

@@ -13,6 +13,7 @@ from tacit.domain.workload import marginals
 from tacit.errors import InvalidParameter, NoSuchGuarantee, quoted
 from tacit.mechanisms.matching import MatchingWeights
 from tacit.mechanisms.sparse import lean
+from tacit.mechanisms.surprise import within
 from tacit.mechanisms.total import noise
 from tacit.mechanisms.updates import Update
 from tacit.primitives.additive import each
@@ -35,7 +36,7 @@ class Terms:
     """What a session does, and what it promises with probability 1 - beta; it prints itself in words.
 
     An answer whose error seems to be above `threshold` people is paid for, `count` times; the others are free. A free
-    answer is within `error` people, a paid one within `paid_error`. `lasting` says when the paid answers will do.
+    answer is within `error` people, a paid one within `paid_error`. The paid answers will do while it learns `nats`.
     """
 
     people: float
@@ -121,9 +122,10 @@ def choose(
         for share in _SHARES:
             sessions, vector = lean(rest * (1 - share), 0, count, grid=exact(grid, "the grid"), least=sittings)
             paid = noise(rest * share / count)
-            erring = paid.error_bound(beta / 4, coordinates=count)
+            erring = within(paid, beta / 4, count)
             alarm = float(vector.query_scale * vector.grid) * log(max(k / _alarms(spare, beta / 4), 1.0))
-            threshold = ceil(n * alpha + 2 * erring + alarm)
+            # what is believed is rounded to the grid, and shares are kept half a person from 0 and from 1
+            threshold = ceil(n * alpha + 2 * erring + alarm) + 2
             error = threshold + vector.no_bound(each(beta / 2, sessions)) + 1
             made.append(Terms(n, k, threshold, count, alpha, ways, FIRST, share, error, erring, beta, sittings, nats))
     best = min(made, key=lambda terms: terms.error)
