@@ -26,7 +26,10 @@ ASKED, HIDDEN = 1000, 8  # questions of a rehearsal, and classes of the people i
 
 @dataclass(frozen=True)
 class Forecast:
-    """How a session went before imagined people; another population, and other questions, would go otherwise."""
+    """How a session went before imagined people; another population, and other questions, would go otherwise.
+
+    A question that was paid for and is asked again is free.
+    """
 
     asked: int
     paid: int
@@ -78,18 +81,18 @@ def simulate(
     people = Imagined(schema, round(terms.people), seed)
     curator = Curator(people, MemoryLedger(budget), neighbors)
     session = opened(curator, budget, terms, total=round(terms.people))
-    done, paid, last, worst = 0, 0, None, 0.0
+    done, last, worst = 0, None, 0.0
     for query in islice(random_conjunctions(schema, seed) if questions is None else questions, asked):
         answer = session.ask(query)
-        done, paid = done + 1, paid + (not answer.free)
-        if not answer.free and not answer.left:
+        done += 1
+        if last is None and not session.left:
             last = done
         worst = max(worst, abs(answer.value - query(*people.counts(query.reads)).item()))
         if progress is not None:
             progress(done, asked)
     if not done:
         raise InvalidParameter("a rehearsal needs a question. Nothing was spent.")
-    return Forecast(done, paid, last, worst, terms)
+    return Forecast(done, len(session.paid), last, worst, terms)
 
 
 class Imagined:
