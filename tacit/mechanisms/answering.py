@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.domain.query import Columns, Counting, Linear, LinearQuery
 from tacit.domain.weights import Weights
-from tacit.errors import InvalidQuery, Unavailable
+from tacit.errors import InvalidQuery, NoSynopsis, Unavailable
 from tacit.mechanisms.matching import MatchingWeights
 from tacit.mechanisms.surprise import Surprises
 from tacit.mechanisms.updates import Update
@@ -138,7 +138,10 @@ class Answering:
     def _learn(self, one: Paid) -> None:
         self.paid.append(one)
         self._tables.clear()
-        self._hypothesis = self._update(self._hypothesis, one.query, one.value, one.direction)
+        try:
+            self._hypothesis = self._update(self._hypothesis, one.query, one.value, one.direction)
+        except NoSynopsis:  # no member of a net is left on that side: it goes on as it is, and is told where it is off
+            return
         if isinstance(self._update, MatchingWeights):
             for held in self.paid[-1 : -1 - _AGAIN // self._hypothesis.schema.universe : -1]:
                 self._hypothesis = self._update(self._hypothesis, held.query, held.value)
