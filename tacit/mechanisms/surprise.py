@@ -92,7 +92,7 @@ def refuse(
 
 def within(paid: Laplace | Gaussian, beta: float, count: int) -> float:
     """How far off so many paid answers may be, whatever their grids; but with probability beta."""
-    # between two people, on a fine grid, noise falls that on the grid of 1 is at the next below: it is one farther off
+    # P[|Z| > m + 1] on a finer grid is at most P[|Z| > m] on that of 1; P[|Z| > m] is not
     return paid.error_bound(beta, coordinates=count) + 1
 
 
