@@ -11,6 +11,7 @@ import os
 import re
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from tacit.domain.schema import Categories, Column, Schema
 from tacit.engines import wire
 from tacit.engines.address import fault, parts
 from tacit.engines.encode import encoder
+from tacit.engines.files import CHANGED
 from tacit.engines.server import Failed, Session, place
 from tacit.engines.sources import UNREADABLE, Header
 from tacit.errors import DataUnavailable, InvalidData, TacitError, quoted
@@ -52,13 +54,14 @@ KINDS = {  # of what has a name but no stored rows
     "f": "is a foreign table, whose rows are another server's",
     "t": "is a temporary table",
 }
-# the table, of which kind it is, and whether it can be read whole; a partition elsewhere makes it foreign
+# of which kind the table is, whether it can be read whole, and its parts; one that lies elsewhere makes it foreign
 TABLE = """
 with recursive part(oid) as (
     select {oid}::pg_catalog.oid union select inhrelid from pg_catalog.pg_inherits join part on inhparent = oid)
-select c.oid, case when c.relpersistence = 't' then 't'
+select case when c.relpersistence = 't' then 't'
     when exists (select from part join pg_catalog.pg_class p using (oid) where p.relkind = 'f') then 'f'
-    else c.relkind end, pg_catalog.row_security_active(c.oid)
+    else c.relkind end, pg_catalog.row_security_active(c.oid),
+    (select pg_catalog.string_agg(oid::text, ',' order by oid) from part)
 from pg_catalog.pg_class c where c.oid = {oid}"""
 FOUND = """
 select c.oid, pg_catalog.has_schema_privilege(n.oid, 'USAGE') from pg_catalog.pg_class c
@@ -78,7 +81,7 @@ where attrelid = {oid} and typtype <> 'd' order by a.attnum"""
 class Stored:
     """What the catalogue says of the table."""
 
-    oid: int
+    parts: bytes  # of which stored tables it is made; one that is attached later is not locked and may hold old rows
     kinds: dict[str, str]  # of the columns that this role may read
 
 
@@ -98,7 +101,7 @@ class Postgres:
             )
         self._source, self._named, self._schema = source, named, schema
         self._from = f"{_name(named[0])}.{_name(named[1])}"
-        self._stored = Stored(0, {})
+        self._stored = Stored(b"", {})
         self._snapshot = ""
         self._keepers: dict[int, Session] = {}  # by process: nothing that is open crosses a fork
         self.coded: frozenset[str] = frozenset()
@@ -109,34 +112,32 @@ class Postgres:
         try:
             self._keep(Session(self._source))
         except TacitError:
+            self.close()
             raise
         except Exception as failed:  # whatever the server says stays with the server
             state = getattr(failed, "state", "")
         if state is not None:
             why = "another session has it locked" if state == "55P03" else "it cannot be read"
+            self.close()
             raise self._refusal(why)
         self.coded = frozenset(name for name in self._schema.names if self._stored.kinds.get(name) == NUMERIC)
         yield [(name, self._arrow_type(name)) for name in self._stored.kinds]
 
     def check(self) -> None:
-        """Stops when the snapshot is gone: with the server, or after an hour without a question."""
-        try:
-            self._awake()
-            alive = True
-        except Exception:  # whatever the server says stays with the server
-            alive = False
-        if not alive:
-            raise DataUnavailable(UNREADABLE)
+        """Stops when the table is not the one that was opened, or its snapshot is gone, with the server or in time."""
+        why = UNREADABLE
+        with suppress(Exception):  # whatever the server says stays with the server
+            why = "" if self._same(self._keeper()) else CHANGED
+        if why:
+            raise DataUnavailable(why)
 
     def batches(self, names: Columns, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows in the order of their places in the table, which is the same each time."""
         fields = [self._field(name) for name in names]
         session = Session(self._source, self._snapshot)
         try:
-            if self._oid(session) != self._stored.oid:
-                raise Failed
             for batch, sizes in wire.gathered(session.copied(self.statement(names)), rows):
-                self._awake()
+                self._keeper().ask("select 1")  # or it would be given up while a long table is read
                 yield pa.RecordBatch.from_arrays(wire.columns(batch, sizes, fields), names=list(names))
         finally:
             session.close()
@@ -169,10 +170,6 @@ class Postgres:
     def _hold(self, keeper: Session) -> None:
         keeper.ask(f"select null from {self._from} limit 0")  # noqa: S608 - it takes the lock, until the session ends
 
-    def _awake(self) -> None:
-        """The snapshot is there, and is not given up for another hour."""
-        self._keeper().ask("select 1")
-
     def _keeper(self) -> Session:
         """The session that keeps the snapshot; a forked process has one more."""
         if os.getpid() not in self._keepers:
@@ -184,35 +181,37 @@ class Postgres:
             self._hold(keeper)
         return self._keepers[os.getpid()]
 
-    # --- the catalogue
+    def _same(self, keeper: Session) -> bool:
+        try:
+            return self._catalogue(keeper) == self._stored
+        except TacitError:  # it is not there any more, or may not be read
+            return False
 
-    def _oid(self, session: Session) -> int:
-        found = session.ask(FOUND, *self._named)
-        if not found:
-            raise self._refusal("there is no such table")
-        if found[0][1] != b"t":
-            raise self._refusal("the role may not use its schema")
-        return int(found[0][0] or 0)
+    # --- the catalogue
 
     def _catalogue(self, session: Session) -> Stored:
         """What is known of the table before a row is read; refuses what cannot be read to its end."""
         ((encoding,),) = session.ask("show server_encoding")
         if encoding not in (b"UTF8", b"SQL_ASCII"):
             raise self._refusal("the database keeps texts in an encoding other than UTF8")
-        oid = self._oid(session)
-        ((_, kind, hidden),) = session.ask(TABLE.format(oid=oid))
+        if not (named := session.ask(FOUND, *self._named)):
+            raise self._refusal("there is no such table")
+        if named[0][1] != b"t":
+            raise self._refusal("the role may not use its schema")
+        oid = int(named[0][0] or 0)
+        ((kind, hidden, parts),) = session.ask(TABLE.format(oid=oid))
         if (letter := (kind or b"").decode()) not in ("r", "p", "m"):
             raise self._refusal(KINDS.get(letter, "is not a table"))
         if hidden != b"f":
             raise self._refusal("row-level security hides rows of it from the role")
-        found = [
+        found = [  # a name that is no text can be in no schema
             ((name or b"").decode(errors="replace"), (kind or b"").decode(errors="replace"), allowed == b"t")
             for name, kind, allowed in session.ask(COLUMNS.format(oid=oid))
         ]
         for name, _, allowed in found:
             if name in self._schema.names and not allowed:
                 raise self._refusal(f"the role may not read column {quoted(name)}")
-        return Stored(oid, {name: kind for name, kind, allowed in found if allowed})
+        return Stored(parts or b"", {name: kind for name, kind, allowed in found if allowed})
 
     def _refusal(self, why: str) -> InvalidData:
         return InvalidData(f"{place(self._source)}, table {quoted('.'.join(self._named))}: {why}. Nothing was read.")

@@ -25,7 +25,7 @@ MARGIN = 16  # bytes after the last row, so that a short field may be looked at 
 EPOCH_DAYS, EPOCH = 10_957, 946_684_800_000_000  # of 2000-01-01, from where PostgreSQL counts, seen from 1970
 NEGATIVE, NOT_A_NUMBER, INFINITE, MINUS_INFINITE = 0x4000, 0xC000, 0xD000, 0xF000  # signs of a numeric
 MOST_GROUPS = 4  # of four decimal digits each: as many as a float may hold exactly
-EXACT = 2.0**53
+EXACT = 2**53  # up to which floats hold all whole numbers
 
 Letters: TypeAlias = NDArray[np.uint8]
 Places: TypeAlias = NDArray[np.int64]
@@ -192,14 +192,14 @@ def _reals(letters: Letters, at: Places) -> tuple[NDArray[np.float64], Mask]:
     """
     head = _numbers(letters, at, ">u2,>i2,>u2,>u2")
     groups, weight, sign = (head[name].astype(np.int64) for name in ("f0", "f1", "f2"))
-    units = np.zeros(len(at))
+    units = np.zeros(len(at), dtype=np.int64)
     for place in range(MOST_GROUPS):
         digits = _numbers(letters, at + 8 + 2 * place, ">u2")
         units = np.where(place < groups, units * 10_000 + digits, units)
     power = 4 * (weight - groups + 1)
     scale = 10.0 ** np.clip(np.abs(power), 0, 20)
     large = units * np.where(power > 0, scale, 1)
-    long = (groups > MOST_GROUPS) | (large > EXACT) | (power < -20) | (power > 20)
+    long = (groups > MOST_GROUPS) | (units > EXACT) | (large >= EXACT) | (np.abs(power) > 20)
     reals = large / np.where(power < 0, scale, 1)
     reals = np.where(sign == NEGATIVE, -reals, reals)
     strange = sign >= NOT_A_NUMBER

@@ -140,7 +140,8 @@ class People:
         return Session.opened(self, name, epsilon=epsilon, delta=delta, queries=queries, purpose=purpose)
 
     def close(self) -> None:
-        """Lets go of the ledger, which is then one file that can be copied."""
+        """Lets go of the table, and of the ledger, which is then one file that can be copied."""
+        self.__dict__.pop("table", None)
         if "ledger" in self.__dict__:
             self.ledger.close()
 
