@@ -34,6 +34,7 @@ SETTINGS = {
     "enable_bitmapscan": "off",
     "jit": "off",
 }
+PUBLIC = ("host", "hostaddr", "port", "dbname", "user", "options", "connect_timeout")
 CLUES = (  # what libpq says in English, and what we say
     ("could not translate host name", "there is no such host"),
     ("failed to resolve host", "there is no such host"),
@@ -174,7 +175,7 @@ def shown(asked: Mapping[str, str]) -> str:
 
 
 def _asked(source: str) -> dict[str, str] | None:
-    """All that the source and the environment say of a connection; None if it cannot be read."""
+    """What the source and the environment say of a connection, but for what is secret; None if it cannot be read."""
     import psycopg
     from psycopg.pq import Conninfo
 
@@ -182,7 +183,8 @@ def _asked(source: str) -> dict[str, str] | None:
         said = [*Conninfo.get_defaults(), *Conninfo.parse(uri(source).encode())]
     except psycopg.Error:
         return None
-    return {option.keyword.decode(): option.val.decode(errors="replace") for option in said if option.val is not None}
+    known = {option.keyword.decode(): option.val.decode(errors="replace") for option in said if option.val is not None}
+    return {name: known[name] for name in PUBLIC if name in known}
 
 
 def _state(found: Any) -> str:

@@ -48,11 +48,15 @@ class Field(Protocol):
 def gathered(messages: Iterator[Any], most: int) -> Iterator[tuple[bytearray, list[int]]]:
     """The rows of a stream, so many together, and their sizes; each is a message, and the last message is the end."""
     held, sizes, ended = bytearray(), list[int](), False
-    for message in chain([_body(bytes(next(messages, b"")))], messages):
+    for message in chain(filter(None, [_body(bytes(next(messages, b"")))]), messages):
         size = len(message)
+        if ended or size < 2:
+            raise Malformed
         if size == 2:  # a row has a field, and so is longer
-            ended = message == END
-        elif size:
+            if message != END:
+                raise Malformed
+            ended = True
+        else:
             held += message
             sizes.append(size)
             if len(sizes) >= most or len(held) >= BATCH:
