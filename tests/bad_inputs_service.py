@@ -104,6 +104,11 @@ CONTRACTS = (
     ),
     Spoilt("no source", 'source = "people.csv"', "", ("[data]", "source is missing")),
     Spoilt("a source that is a number", '"people.csv"', "7", ("line 2", "source must be a text", "'7'")),
+    Spoilt("a password in a source", '"people.csv"', '"postgresql://a:b@h/t"', ("line 2", "has a password in it")),
+    Spoilt("a server without a table", '"people.csv"', '"postgresql://h/t"', ("[data]", "a schema and a table")),
+    Spoilt(
+        "a table without its schema", '"people.csv"', '"postgresql"\ntable = "people"', ("line 3", '"public.people"')
+    ),
     Spoilt("a source that is blank", '"people.csv"', '"  "', ("source must be 1 to",)),
     Spoilt("a source with an escape", '"people.csv"', '"a\\u001b[2J"', ("printable",)),
     Spoilt("no neighbours", 'neighbors = "add-remove"', "", ("neighbors is missing",)),

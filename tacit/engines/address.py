@@ -51,7 +51,7 @@ def fault(source: str) -> str | None:
 def parts(table: str) -> tuple[str, str] | None:
     """The schema and the table, both taken exactly as written; None if it is not two names with a point between.
 
-    >>> parts("public.people"), parts('public."the ""people".v2"'), parts("people")
+    >>> parts("public.people"), parts('public."the ""people"".v2"'), parts("people")
     (('public', 'people'), ('public', 'the "people".v2'), None)
     """
     found = _TABLE.fullmatch(table)

@@ -67,6 +67,11 @@ class Table:
         """Counts ahead of time, in one pass; `progress` hears of rows done and of all, both as secret as counts."""
         self._read([tuple(columns) for columns in column_sets], progress)
 
+    def close(self) -> None:
+        """Lets go of a server, of which nothing more can be read then; a file or a frame is not held."""
+        if (close := getattr(self._source, "close", None)) is not None:
+            close()
+
     def _read(self, column_sets: list[Columns], progress: Progress | None) -> list[NDArray[np.int64]]:
         ordered = [self._ordered(columns) for columns in column_sets]
         if (cells := sum(self.schema.cells(columns) for columns in set(ordered))) > MOST_CELLS_AT_ONCE:

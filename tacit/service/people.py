@@ -141,7 +141,8 @@ class People:
 
     def close(self) -> None:
         """Lets go of the table, and of the ledger, which is then one file that can be copied."""
-        self.__dict__.pop("table", None)
+        if "table" in self.__dict__:
+            self.table.close()
         if "ledger" in self.__dict__:
             self.ledger.close()
 
