@@ -105,7 +105,8 @@ CONTRACTS = (
     Spoilt("no source", 'source = "people.csv"', "", ("[data]", "source is missing")),
     Spoilt("a source that is a number", '"people.csv"', "7", ("line 2", "source must be a text", "'7'")),
     Spoilt("a password in a source", '"people.csv"', '"postgresql://a:b@h/t"', ("line 2", "has a password in it")),
-    Spoilt("a server without a table", '"people.csv"', '"postgresql://h/t"', ("[data]", "a schema and a table")),
+    Spoilt("a password in words", '"people.csv"', '"host=h password = b"', ("line 2", "has a password in it")),
+    Spoilt("a server without a table", '"people.csv"', '"postgresql://h/t"', ("[data]", "a schema and a name")),
     Spoilt(
         "a table without its schema", '"people.csv"', '"postgresql"\ntable = "people"', ("line 3", '"public.people"')
     ),

@@ -243,6 +243,7 @@ def test_a_wrong_address_says_which_part_is_wrong(town: Server, made: str, monke
         ("/postgres?", "/nowhere?", "the server has no such database"),
         ("keeper@", "nobody@", "role 'nobody': the server has no such role"),
         ("?host", "?nonsense=1&host", "is not a URI"),
+        ("?host", "?passfile=/nowhere&connect_timeout=never&host", "cannot be connected to"),
     ):
         assert before in town.uri
         assert why in refused(town.uri.replace(before, after), table), after
@@ -270,7 +271,7 @@ def test_a_wrong_address_says_which_part_is_wrong(town: Server, made: str, monke
     "source",
     ["postgresql://ana:{}@db.example/town", "postgres://ana:{}@h1:1,h2/t", "POSTGRESQL://ana:{}@h/t", "postgresql://:{}@/t",
      "postgresql:///t?user=a&password={}", "postgresql:///t?pass%77ord={}", "postgresql://h/t?sslpassword={}",
-     "postgresql://ana:{}@h?x"],
+     "postgresql://ana:{}@h?x", "postgresql://ana%3A{}@h/t"],
 )  # fmt: skip
 def test_a_password_in_the_address_is_refused_and_not_repeated(source: str) -> None:
     assert "a contract is public" in refused(source.format("hunter2"))
@@ -403,7 +404,7 @@ def test_no_session_can_write(town: Server, made: str) -> None:
             assert failed.value.state in {"25006", "25001"}, statement
             assert str(failed.value) == ""
             session.close()
-    session = Session(town.uri)
+    session = Session(town.uri.replace("?", "?options=-c%20default_transaction_read_only%3Doff&"))
     session.ask("commit")
     with pytest.raises(Failed) as failed:  # nor the next transaction
         session.ask(f'create table "{made}".more (a int)')
@@ -463,7 +464,7 @@ def test_a_table_that_is_open_can_be_neither_emptied_nor_altered(town: Server, m
 def test_a_table_that_another_session_holds_is_refused(
     town: Server, made: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(server.SETTINGS, "lock_timeout", "'20ms'")
+    monkeypatch.setitem(server.SETTINGS, "lock_timeout", "20ms")
     with town.keeper() as other, other.transaction():
         other.execute(f'lock "{made}".people')
         assert "another session has it locked" in refused(town.uri, f"{made}.people")

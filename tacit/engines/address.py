@@ -13,6 +13,7 @@ SECRETS = ("password", "sslpassword")
 LONGEST_NAME = 63  # bytes; a longer one is cut by the server, and would mean another table
 
 _SCHEME = re.compile(r"(postgres(?:ql)?)://", re.IGNORECASE)
+_IN_WORDS = re.compile(r"(?:^|\s)(?:ssl)?password\s*=", re.IGNORECASE)  # as in "host=db.example password=..."
 _PART = r'(?:"((?:[^"\0]|"")+)"|([^".\0]+))'
 _TABLE = re.compile(rf"{_PART}\.{_PART}")
 
@@ -32,7 +33,7 @@ def uri(source: str) -> str:
 
 
 def fault(source: str) -> str | None:
-    """Why this is no address to write into a contract; the answer repeats nothing of it.
+    """Why this is nothing to write into a contract; the answer repeats nothing of it.
 
     >>> fault("postgresql://ana:s3cret@db.example/town")
     'the source has a password in it; a contract is public: leave it out, and set PGPASSWORD or PGPASSFILE'
@@ -41,10 +42,11 @@ def fault(source: str) -> str | None:
     user, at, _ = rest.partition("@")
     settings = [part.partition("=")[0] for part in rest.partition("?")[2].split("&")]
     # as libpq reads it: an @ before the first slash ends the name of a user, and a password stands after a colon
-    if (at and ":" in user and "/" not in user) or any(unquote(key).strip().lower() in SECRETS for key in settings):
+    in_a_uri = (at and "/" not in user and ":" in unquote(user)) or any(
+        unquote(key).strip() in SECRETS for key in settings
+    )
+    if (is_server(source) and in_a_uri) or _IN_WORDS.search(source):
         return "the source has a password in it; a contract is public: leave it out, and set PGPASSWORD or PGPASSFILE"
-    if any(ord(letter) < 32 for letter in source):
-        return "the source is not a URI of a server"
     return None
 
 

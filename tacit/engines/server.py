@@ -23,9 +23,9 @@ SETTINGS = {
     "search_path": "pg_catalog, pg_temp",
     "row_security": "off",  # all rows or an error, never some
     "client_min_messages": "error",
-    "lock_timeout": "'10s'",
+    "lock_timeout": "10s",
     "statement_timeout": "0",  # the length of a table is no reason to fail; who waits here gives up by itself
-    "idle_in_transaction_session_timeout": "'1h'",  # a snapshot that nobody asks keeps old rows from being cleared
+    "idle_in_transaction_session_timeout": "1h",  # a snapshot that nobody asks keeps old rows from being cleared
     # one scan of the table from its first page to its last, whatever is read of it: rows always come in the same order
     "max_parallel_workers_per_gather": "0",
     "synchronize_seqscans": "off",
@@ -49,7 +49,8 @@ CLUES = (  # what libpq says in English, and what we say
     ("too many", "the server has no connection left"),
     ("starting up", "the server is not ready"),
     ("shutting down", "the server is not ready"),
-    ("timeout", "no answer in time"),
+    ("timeout expired", "no answer in time"),
+    ("timed out", "no answer in time"),
     ("refused", "no server listens there"),
     ("No such file", "no server listens there"),
     ("No route", "no server can be reached there"),
@@ -73,13 +74,14 @@ class Session:
         self._ready = selectors.DefaultSelector()
         try:
             self._ready.register(self._link.socket, selectors.EVENT_READ)
-            settings = [f"set local {name} = {value}" for name, value in SETTINGS.items()]
             if snapshot is None:  # each statement sees what is there: it is for waiting, and for making a snapshot
                 begin = ["begin isolation level read committed read only"]
             else:
                 begin = ["begin isolation level repeatable read read only", f"set transaction snapshot '{snapshot}'"]
-            for statement in (*begin, *settings):
+            for statement in begin:
                 self.ask(statement)
+            settings = [f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in SETTINGS.items()]
+            self.ask(f"select {', '.join(settings)}")
         except BaseException:
             self.close()
             raise

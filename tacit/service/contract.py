@@ -61,8 +61,11 @@ class Contract:
         data, privacy = (_room(said, name, keys, place) for name, keys in (("data", DATA), ("privacy", PRIVACY)))
         source = place.string(data, "data", "source")
         table = place.string(data, "data", "table") if "table" in data else None
-        if address.is_server(source):
-            _on_a_server(source, table, place)
+        if why := address.fault(source):
+            place.refuse("data", 0, "source", why)
+        if address.is_server(source) and (table is None or address.parts(table) is None):
+            where = "" if table is None else "table"
+            place.refuse("data", 0, where, 'on a server table is a schema and a name: "public.people"')
         return cls(
             path=file,
             source=source,
@@ -117,13 +120,6 @@ def _room(said: Mapping[str, Any], name: str, keys: tuple[str, ...], place: Plac
         place.refuse("", 0, name, f"{name} must be a table: write [{name}] on a line of its own")
     place.known(room, keys, name)
     return room
-
-
-def _on_a_server(source: str, table: str | None, place: Place) -> None:
-    if why := address.fault(source):
-        place.refuse("data", 0, "source", why)
-    if table is None or address.parts(table) is None:
-        place.refuse("data", 0, "" if table is None else "table", 'table names a schema and a table: "public.people"')
 
 
 def _schema(said: Mapping[str, Any], place: Place) -> Schema:
