@@ -548,6 +548,19 @@ def test_a_reading_that_is_ended_half_way_is_paid_for_and_says_nothing(
     assert held.counts([("age",)])[0].tolist() == [6000] * 10  # the snapshot is still there
 
 
+def test_an_interrupt_loses_its_reading_alone(town: Server, made: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "BATCH", 2**16)
+    held = open_table(town.uri, NOTES, table=large(town, made))
+
+    def interrupt(rows: int, whole: int | None) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        held.read([("age",)], interrupt)
+    gc.collect()
+    assert held.counts([("age",)])[0].tolist() == [6000] * 10
+
+
 def test_a_server_that_stops_costs_what_was_charged(made: str, town: Server, capfd: pytest.CaptureFixture[str]) -> None:
     held = ages(town, made)
     ours = curated(held)
