@@ -127,6 +127,23 @@ def test_a_block_is_charged_whole_and_cannot_be_passed() -> None:
         deeper.release(Laplace("0.3"), EVERYBODY)
 
 
+def test_a_block_is_resumed_on_the_same_table_with_what_is_left_in_it() -> None:
+    ours = curator(Budget.of(1))
+    inner = ours.within(Budget.of("0.5"), "session")
+    inner.release(Laplace("0.25"), EVERYBODY)
+    again = ours.resume(1)
+    assert again.schema == ours.schema
+    assert again.neighbors is ours.neighbors
+    assert again._noise is ours._noise
+    assert (again.budget, again.ledger.left) == (Budget.of("0.5"), Fraction(1, 4))
+    again.release(Laplace("0.25"), EVERYBODY)
+    for spent in (inner, again, ours.resume(1)):
+        with pytest.raises(BudgetExceeded):
+            spent.release(Laplace("0.01"), EVERYBODY)
+    with pytest.raises(InvalidParameter):
+        ours.resume(2)
+
+
 def test_a_pure_block_in_a_concentrated_ledger_costs_what_one_pure_step_would() -> None:
     ours = curator(Budget.of(4, "1e-9"))
     before = ours.ledger.left

@@ -114,6 +114,50 @@ def test_an_absurd_price_is_refused_and_not_printed_in_full(make: Make) -> None:
     assert ledger.spent == Fraction(1, 10**40)
 
 
+def test_a_block_is_reopened_with_what_is_left_in_it_and_costs_nothing(make: Make) -> None:
+    ledger = make(Budget.of(1))
+    block = ledger.block("session", Budget.of("1/2"))
+    inner = block.block("answers", Budget.of("1/4"))
+    inner.charge("a", pure(1, 8))
+    numbers = {entry.what: entry.sequence for entry in ledger.entries()}
+    written = list(ledger.entries())
+    again = ledger.reopened(numbers["session"]).reopened(numbers["answers"])
+    assert list(ledger.entries()) == written
+    assert (again.budget, again.left) == (Budget.of("1/4"), Fraction(1, 8))
+    again.charge("b", pure(1, 8))
+    assert inner.left == again.left == 0
+    for other in (inner, again):
+        with pytest.raises(BudgetExceeded):
+            other.charge("c", pure(1, 1000))
+    block.charge("d", pure(1, 4))
+    assert ledger.reopened(numbers["session"]).left == 0
+    assert ledger.left == Fraction(1, 2)
+    assert [entry.block for entry in ledger.entries()] == [None, 1, 2, 2, 1]
+
+
+def test_what_reserved_no_block_here_is_not_reopened(make: Make) -> None:
+    ledger = make(Budget.of(1))
+    block = ledger.block("session", Budget.of("1/2"))
+    inner = block.block("answers", Budget.of("1/4"))
+    ledger.charge("a", pure(1, 8))
+    numbers = {entry.what: entry.sequence for entry in ledger.entries()}
+    for where, number in ((ledger, numbers["a"]), (ledger, numbers["answers"]), (inner, numbers["session"])):
+        with pytest.raises(InvalidParameter, match=r"reserved no block of this ledger\. Nothing was spent"):
+            where.reopened(number)
+    for nothing in (0, -1, 99, None, "1", True, 1.0):  # the last two equal the number of a block, and are none
+        with pytest.raises(InvalidParameter):
+            ledger.reopened(nothing)  # type: ignore[arg-type]
+    assert ledger.left == Fraction(3, 8)
+
+
+def test_a_block_of_another_currency_is_reopened_in_its_own(make: Make) -> None:
+    ledger = make(Budget.of(1, "1e-6"))
+    ledger.block("pure", Budget.of("0.1")).charge("a", pure(1, 20))
+    again = ledger.reopened(1)
+    assert again.budget == Budget.of("0.1")
+    assert again.left == Fraction(1, 20)
+
+
 def test_a_loss_without_a_bound_in_the_ledgers_currency_is_refused(make: Make) -> None:
     with pytest.raises(NoSuchGuarantee):
         make(Budget.of(1)).charge("Gaussian", Loss.concentrated(Fraction(1, 100)))
@@ -403,6 +447,21 @@ def test_rows_cannot_be_changed_by_accident(path: Path) -> None:
         for statement in ("UPDATE charge SET amount = '1/100'", "DELETE FROM charge", "UPDATE contract SET budget = 9"):
             with pytest.raises(sqlite3.IntegrityError, match="only ever added to"):
                 raw.execute(statement)
+
+
+def test_a_block_outlives_its_process_and_its_file_stays_whole(path: Path) -> None:
+    with closing(opened(path)) as ledger:
+        ledger.block("session", Budget.of("1/2")).charge("a", pure(1, 8))
+    with closing(opened(path)) as ledger:
+        again = ledger.reopened(1)
+        assert again.left == Fraction(3, 8)
+        again.charge("b", pure(3, 8))
+        with pytest.raises(BudgetExceeded):
+            again.charge("c", pure(1, 8))
+        assert ledger.left == Fraction(1, 2)
+    assert SQLiteLedger.verify(path).sequence == 3
+    with closing(opened(path)) as ledger:
+        assert ledger.reopened(1).left == 0
 
 
 def test_two_processes_share_a_ledger_and_one_waits(path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple, NoReturn, Protocol
 from tacit.curator import process
 from tacit.errors import BudgetExceeded, InvalidBudget, InvalidParameter, LedgerUnavailable, quoted
 from tacit.privacy.budget import Budget, Currency, Loss
-from tacit.rational import ceil_to, shown
+from tacit.rational import ceil_to, shown, whole
 
 MOST_BITS = 4096  # of a running total's denominator; beyond it a charge is rounded up to the grain
 GRAIN = Fraction(1, 10**40)
@@ -112,7 +112,7 @@ class MemoryLedger:
         return inner
 
     def reopened(self, sequence: int) -> MemoryLedger:
-        reserved = reservation_of(self, self._account.block, sequence)
+        sequence, reserved = reservation_of(self, self._account.block, sequence)
         inner = MemoryLedger(reserved, by=self._by, purpose=self._purpose)
         inner._account, inner._book = self._book.accounts[sequence], self._book
         return inner
@@ -217,12 +217,13 @@ def storable(budget: Budget) -> Budget:
     return budget
 
 
-def reservation_of(ledger: Ledger, block: int, sequence: int) -> Budget:
-    """What an entry of this block reserved; refused where it reserved nothing, or lies elsewhere."""
+def reservation_of(ledger: Ledger, block: int, sequence: int) -> tuple[int, Budget]:
+    """An entry of this block and what it reserved; refused where it reserved nothing, or lies elsewhere."""
+    wanted = whole(sequence, "the number of an entry", 1, 2**62)  # 1.0 or True, written down, would be another row
     for entry in ledger.entries():
-        if entry.sequence == sequence and (entry.block or ROOT) == block and entry.reserved is not None:
-            return entry.reserved
-    raise InvalidParameter(f"entry {quoted(sequence)} reserved no block of this ledger. Nothing was spent.")
+        if entry.sequence == wanted and (entry.block or ROOT) == block and entry.reserved is not None:
+            return wanted, entry.reserved
+    raise InvalidParameter(f"entry {wanted} reserved no block of this ledger. Nothing was spent.")
 
 
 def recorded(amount: Fraction, spent: Fraction) -> Fraction:

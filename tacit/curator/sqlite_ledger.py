@@ -99,7 +99,7 @@ class SQLiteLedger:
         return SQLiteLedger(self._book, budget, sequence, self._by, self._purpose)
 
     def reopened(self, sequence: int) -> SQLiteLedger:
-        reserved = plain.reservation_of(self, self._block, sequence)
+        sequence, reserved = plain.reservation_of(self, self._block, sequence)
         return SQLiteLedger(self._book, reserved, sequence, self._by, self._purpose)
 
     def signed(self, *, by: str, purpose: str) -> SQLiteLedger:
