@@ -1,4 +1,4 @@
-"""Matching weights: an update meets its answer but for the slack, none does harm, no adversary gets more of them."""
+"""Matching weights: an update meets its answer but for the slack, none does harm, and no adversary gets more."""
 
 from __future__ import annotations
 
