@@ -6,7 +6,9 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.curator.kernel import Curator
+from tacit.domain.factored import Factored
 from tacit.domain.schema import Schema
+from tacit.domain.synopsis import MOST_CELLS
 from tacit.domain.weights import Weights
 from tacit.errors import InvalidParameter
 from tacit.mechanisms.answering import Answering
@@ -62,8 +64,13 @@ class Online(Answering):
         ways = whole(ways, "the columns of a marginal to begin with", 0, 2)
         schema, beta = curator.schema, chance(beta)
         begun = update.start(schema, 1.0) if hypothesis is None else hypothesis  # refuses too large a universe
-        if ways and (hypothesis is not None or not isinstance(begun, Weights)):
+        if ways and (hypothesis is not None or not isinstance(begun, Weights | Factored)):
             raise InvalidParameter("marginals are the start of weights that are new. Nothing was spent.")
+        if ways == 2 and isinstance(begun, Factored):
+            raise InvalidParameter(
+                f"pairs of columns are fitted over at most {MOST_CELLS} cells, and this universe has "
+                f"{schema.universe}; begin with one column each (ways=1). Nothing was spent."
+            )
         inner = curator.within(budget, f"Online(count={count}, threshold={shown(exact(threshold, 'the threshold'))})")
         self.people, rest = counted(inner, budget, total)
         if hypothesis is None:
