@@ -15,25 +15,25 @@ ADULT = (2, 42, 16, 7, 15, 6, 5, 2, 41, 9, 8, 20, 3, 12, 30)  # values of each c
 
 
 class Copied:
-    """Rows, each of which stands for equally many people, column by column: a million are counted in half a millisecond."""
+    """Rows, each of which stands for equally many people; a million people are counted in half a millisecond."""
 
     def __init__(self, schema: Schema, codes: Sequence[NDArray[np.uint8]], people: int) -> None:
         self.schema, self._codes, self._copies = schema, codes, people // len(codes[0])
-        self._known: dict[Columns, NDArray[np.int64]] = {}
+        self.known: dict[Columns, NDArray[np.int64]] = {}
 
     def counts(self, column_sets: Sequence[Columns]) -> list[NDArray[np.int64]]:
         return [self._counts(columns) for columns in column_sets]
 
     def _counts(self, columns: Columns) -> NDArray[np.int64]:
-        if columns not in self._known:
+        if columns not in self.known:
             sizes = self.schema.sizes(columns)
             cells = int(np.prod(sizes))
             fused = np.zeros(len(self._codes[0]), dtype=np.min_scalar_type(cells))
             for name, size in zip(columns, sizes, strict=True):
                 fused *= fused.dtype.type(size % cells)  # of one column all are zero
                 fused += self._codes[self.schema.places[name]]
-            self._known[columns] = np.bincount(fused, minlength=cells).reshape(sizes) * self._copies
-        return self._known[columns]
+            self.known[columns] = np.bincount(fused, minlength=cells).reshape(sizes) * self._copies
+        return self.known[columns]
 
 
 def crowd(sizes: Sequence[int], seed: int = 1) -> Copied:

@@ -55,5 +55,5 @@ def drawn(block: Weights, rows: int, rng: np.random.Generator) -> dict[str, NDAr
     ends = np.floor(upto / upto[-1] * rows + rng.random()).astype(np.int64)
     cells = np.arange(upto.size, dtype=np.min_scalar_type(upto.size))
     cells = rng.permutation(np.repeat(cells, np.diff(ends, prepend=0)))
-    codes = np.unravel_index(rng.permutation(cells), block.schema.sizes(block.schema.names))
+    codes = np.unravel_index(cells, block.schema.sizes(block.schema.names))
     return dict(zip(block.schema.names, codes, strict=True))
