@@ -433,11 +433,11 @@ def test_marginals_that_were_bought_begin_it_as_they_begin_a_dense_one(monkeypat
 # ---- sessions
 
 
-@pytest.mark.parametrize(("sizes", "free"), [((10,) * 100, 0.85), (ADULT, 0.6)], ids=["100 columns", "15 columns"])
+@pytest.mark.parametrize("sizes", [(10,) * 100, ADULT], ids=["100 columns", "15 columns"])
 def test_a_wide_table_answers_from_its_first_question_soon_and_within_its_errors(
-    sizes: tuple[int, ...], free: float
+    sizes: tuple[int, ...],
 ) -> None:
-    """2,000 conjunctions of one to three columns over 10^6 people; measured .05 to .3 ms, and 92 % and 70 % free."""
+    """2,000 conjunctions of one to three columns over 10^6 people; measured .1 ms, and 92 % free (sd .7 %)."""
     data = crowd(sizes)
     session, terms = online(Curator(data, MemoryLedger(BUDGET), ADD), BUDGET, total=WIDE_PEOPLE, beta=NEVER)
     assert isinstance(session.hypothesis, Factored)
@@ -452,7 +452,7 @@ def test_a_wide_table_answers_from_its_first_question_soon_and_within_its_errors
         frees += answer.free
     assert worst <= 1
     assert np.median(took) < 0.002
-    assert frees > free * 2000
+    assert frees > 0.85 * 2000
     assert terms.error < 0.05 * WIDE_PEOPLE
 
 
