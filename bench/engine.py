@@ -4,6 +4,7 @@
     python bench/engine.py --mode raw         the same from texts, numbers and fractions
     python bench/engine.py --mode csv --rows 1000000
     python bench/engine.py --mode duckdb      texts and numbers in a DuckDB file
+    python bench/engine.py --mode postgres    the same, 10^6 rows x 12 columns, from a PostgreSQL server of its own
     python bench/engine.py --mode base        all 28 two-way marginals of a CSV of 100,000 x 8
 
 Each contestant runs in a process of its own; "beyond imports" leaves out what importing alone costs.
@@ -79,6 +80,8 @@ def generate(mode: str, rows: int, columns: int, folder: Path) -> Path:
             writer = kind(str(path), batch.schema)
         writer.write_batch(batch)
     writer.close()
+    if mode == "postgres":
+        load(path)
     if mode == "duckdb":
         import duckdb
 
@@ -86,6 +89,34 @@ def generate(mode: str, rows: int, columns: int, folder: Path) -> Path:
             connection.read_parquet(str(path)).create("people")
         path = folder / "t.duckdb"
     return path
+
+
+def load(path: Path) -> None:
+    """The rows of a Parquet file in a table of a fresh server's."""
+    import io
+
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    kinds = {"text": "text", "integer": "bigint", "real": "double precision"}
+    file = pq.ParquetFile(path)
+    with town().keeper() as connection:
+        named = ", ".join(f"{name} {kinds[raw_kind(at)]}" for at, name in enumerate(file.schema_arrow.names))
+        connection.execute(f"create table people ({named})")
+        with connection.cursor().copy("copy people from stdin (format csv)") as copy:
+            for batch in file.iter_batches():
+                held = io.BytesIO()
+                pyarrow.csv.write_csv(batch, held, pyarrow.csv.WriteOptions(include_header=False))
+                copy.write(held.getvalue())
+        connection.execute("vacuum analyze people")
+
+
+def town() -> Any:
+    """A server that ends with this process."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from tests.postgres import server
+
+    return server()
 
 
 def by_tacit(mode: str, path: str, columns: int, sets: list[tuple[int, ...]]) -> Callable[[], list[Any]]:
@@ -97,6 +128,8 @@ def by_tacit(mode: str, path: str, columns: int, sets: list[tuple[int, ...]]) ->
 
     if path.endswith(".duckdb"):
         import duckdb  # noqa: F401
+    if mode == "postgres":
+        import psycopg  # noqa: F401
 
     def domain(at: int, size: int) -> Column:
         kind = "code" if mode in ("coded", "csv", "base") else raw_kind(at)
@@ -108,7 +141,7 @@ def by_tacit(mode: str, path: str, columns: int, sets: list[tuple[int, ...]]) ->
 
     schema = Schema(domain(at, size) for at, size in enumerate(sizes_of(columns)))
     names = [tuple(f"c{at}" for at in chosen) for chosen in sets]
-    table = "people" if path.endswith(".duckdb") else None
+    table = {"duckdb": "people", "postgres": "public.people"}.get(mode)
     return lambda: open_table(path, schema, table=table).counts(names)
 
 
@@ -120,13 +153,15 @@ def by_hand(mode: str, path: str, columns: int, sets: list[tuple[int, ...]], tun
     import pyarrow.csv
     import pyarrow.parquet as pq
 
-    sizes = [len(EDGES) - 1 if mode in ("raw", "duckdb") and raw_kind(at) == "real" else size
+    sizes = [len(EDGES) - 1 if mode in ("raw", "duckdb", "postgres") and raw_kind(at) == "real" else size
              for at, size in enumerate(sizes_of(columns))]  # fmt: skip
     domains = {at: pa.array(texts_of(at, size)) for at, size in enumerate(sizes)}
 
     def batches() -> Any:
         if path.endswith(".csv"):
             yield from pyarrow.csv.open_csv(path)
+        elif mode == "postgres":
+            yield from pyarrow.csv.open_csv(copied(path))
         elif path.endswith(".duckdb"):
             import duckdb
 
@@ -179,6 +214,27 @@ def by_hand(mode: str, path: str, columns: int, sets: list[tuple[int, ...]], tun
     return careful if tuned else plain
 
 
+def copied(uri: str) -> Any:
+    """A table of a server's as a stream of CSV."""
+    import threading
+
+    import psycopg
+
+    reading, writing = os.pipe()
+
+    def write() -> None:
+        with (
+            os.fdopen(writing, "wb") as file,
+            psycopg.connect(uri) as connection,
+            connection.cursor().copy("copy people to stdout (format csv, header)") as copy,
+        ):
+            for row in copy:
+                file.write(row)
+
+    threading.Thread(target=write, daemon=True).start()
+    return os.fdopen(reading, "rb")
+
+
 def cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
@@ -219,7 +275,7 @@ def contest(who: str, mode: str, path: str, columns: int, marginals: int, ways: 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mode", choices=["coded", "raw", "csv", "duckdb", "base"], default="coded")
+    parser.add_argument("--mode", choices=["coded", "raw", "csv", "duckdb", "postgres", "base"], default="coded")
     parser.add_argument("--rows", type=int)
     parser.add_argument("--columns", type=int)
     parser.add_argument("--marginals", type=int)
@@ -229,8 +285,8 @@ def main() -> None:
     parser.add_argument("--contest", nargs=2, metavar=("WHO", "PATH"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     base = asked.mode == "base"
-    rows = asked.rows or (100_000 if base else 10**7)
-    columns = asked.columns or (8 if base else 15)
+    rows = asked.rows or {"base": 100_000, "postgres": 10**6}.get(asked.mode, 10**7)
+    columns = asked.columns or {"base": 8, "postgres": 12}.get(asked.mode, 15)
     ways = asked.ways or (2 if base else 3)
     marginals = asked.marginals or (28 if base else 50)
     if asked.contest:
@@ -248,16 +304,19 @@ def main() -> None:
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
     with tempfile.TemporaryDirectory() as folder:
         path = generate(asked.mode, rows, columns, Path(folder))
-        size = path.stat().st_size / 1e6
-        print(
-            f"{marginals} {ways}-way marginals of {rows:,} rows x {columns} columns, {path.suffix[1:]}, {size:.0f} MB"
-        )
+        size, where, held = path.stat().st_size / 1e6, str(path), path.suffix[1:]
+        if asked.mode == "postgres":
+            where, held = town().uri, "PostgreSQL"
+            size = town().run("select pg_table_size('people')")[0][0] / 1e6
+            version = town().run("show server_version")[0][0]
+            print(f"PostgreSQL {version}; its own CPU is not counted")
+        print(f"{marginals} {ways}-way marginals of {rows:,} rows x {columns} columns, {held}, {size:.0f} MB")
         best: dict[str, dict[str, Any]] = {}
         for _ in range(asked.repeat):
             for who in ("plain", "tuned", "tacit"):
                 command = [sys.executable, __file__, "--mode", asked.mode, "--rows", str(rows)]
                 command += ["--columns", str(columns), "--marginals", str(marginals), "--ways", str(ways)]
-                command += ["--core", str(asked.core), "--contest", who, str(path)]
+                command += ["--core", str(asked.core), "--contest", who, where]
                 run = subprocess.run(command, capture_output=True, text=True, check=True, env=here)
                 cost = json.loads(run.stdout)
                 if who not in best or cost["cpu"] < best[who]["cpu"]:

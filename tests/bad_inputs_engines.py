@@ -131,5 +131,13 @@ BAD: list[tuple[str, Callable[[Path], Any], type[TacitError]]] = [
     ("a table name for a frame", lambda folder: open_table(pa.table(ROWS), PEOPLE, table="t"), InvalidData),
     ("no DuckDB file", of_csv(b"x" * 5000, "t.duckdb", table="t"), InvalidData),
     ("no table name", of_csv(b"x" * 5000, "t.duckdb"), InvalidData),
+    (
+        "a password in an address",
+        lambda folder: open_table(f"postgresql://a:{CANARY}@h/t", PEOPLE, table="a.b"),
+        InvalidData,
+    ),
+    ("no table of a server's", lambda folder: open_table("postgresql://nowhere/t", PEOPLE), InvalidData),
+    ("a server's table without its schema", lambda folder: open_table("postgresql", PEOPLE, table="t"), InvalidData),
+    ("a server's table of many lines", lambda folder: open_table("postgresql", PEOPLE, multiline=True), InvalidData),
     ("a table name for a CSV file", of_csv(b"age,sex\n", table="t"), InvalidData),
 ]

@@ -104,6 +104,12 @@ CONTRACTS = (
     ),
     Spoilt("no source", 'source = "people.csv"', "", ("[data]", "source is missing")),
     Spoilt("a source that is a number", '"people.csv"', "7", ("line 2", "source must be a text", "'7'")),
+    Spoilt("a password in a source", '"people.csv"', '"postgresql://a:b@h/t"', ("line 2", "has a password in it")),
+    Spoilt("a password in words", '"people.csv"', '"host=h password = b"', ("line 2", "has a password in it")),
+    Spoilt("a server without a table", '"people.csv"', '"postgresql://h/t"', ("[data]", "a schema and a name")),
+    Spoilt(
+        "a table without its schema", '"people.csv"', '"postgresql"\ntable = "people"', ("line 3", '"public.people"')
+    ),
     Spoilt("a source that is blank", '"people.csv"', '"  "', ("source must be 1 to",)),
     Spoilt("a source with an escape", '"people.csv"', '"a\\u001b[2J"', ("printable",)),
     Spoilt("no neighbours", 'neighbors = "add-remove"', "", ("neighbors is missing",)),
@@ -393,8 +399,50 @@ COMMANDS = (
     Wrong("a release that is not there", ["ask", "r", "age > 1"], WRONG, ("'r'",)),
     Wrong("a folder that is no release", ["ask", ".", "age > 1"], WRONG, ("synopsis",)),
     Wrong("a damaged release", ["ask", "r", "age > 1"], WRONG, ("was changed after it was written",), damaged_release),
-    Wrong("no predicate", ["ask", "r"], WRONG, ("PREDICATE",), released),
-    Wrong("a contract asked", ["ask", "people.toml", "age > 1"], WRONG, ("not a folder",)),
+    Wrong("no predicate", ["ask", "r"], WRONG, ("QUESTION",), released),
+    Wrong("a session that is not there", ["ask", "people.toml", "age > 1"], WRONG, ("an epsilon opens it",)),
+    Wrong("an epsilon for what is free", ["ask", "r", "age > 1", "-e", "1"], WRONG, ("answers for free",), released),
+    Wrong("a session of no name", ["ask", "people.toml", "age > 1", "--by", ""], WRONG, ("--session is missing",)),
+    *(
+        Wrong(f"a session {said[1][:20]!r}", ["ask", "people.toml", "age > 1", *said, "-e", "0.5"], WRONG, (why,))
+        for said, why in (
+            (["--session", "../x"], "a session's name has"),
+            (["--session", "a\tb"], "a session's name has"),
+            (["--delta", "2"], "delta"),
+            (["--queries", "0"], "the number of questions"),
+            (["--queries", "many"], "--queries"),
+            (["--request", ""], "identifier"),
+            (["--request", "x" * 300], "identifier"),
+        )
+    ),
+    *(
+        Wrong(f"a question {said[:20]!r}", ["ask", "people.toml", said, "-e", "0.5"], WRONG, ("Nothing was spent",))
+        for said in (
+            "",
+            "agee > 1",
+            "select",
+            "select sum(age) from people",
+            "select count(*) from people; drop table x",
+        )
+    ),
+    *(
+        Wrong(f"an epsilon of {said!r}", ["ask", "people.toml", "age > 1", "-e", said], WRONG, ("epsilon",))
+        for said in ("0", "-1", "nan", "inf", "1e-400", "one", "")
+    ),
+    Wrong("a session too dear", ["ask", "people.toml", "age > 1", "-e", "900"], REFUSED, ("is left",)),
+    Wrong("two questions of one request", ["ask", "people.toml", "a", "b", "--request", "1"], WRONG, ("several",)),
+    Wrong("a plan of nothing", ["plan", "people.toml", "-e", "1"], WRONG, ("--workload for a release or --online",)),
+    Wrong("a plan of both", ["plan", "people.toml", "-e", "1", "-w", "age", "--online"], WRONG, ("one of them",)),
+    Wrong("a plan for nobody knows how many", ["plan", "people.toml", "-e", "1", "--online"], WRONG, ("--people",)),
+    *(
+        Wrong(f"a plan with {said}", ["plan", "people.toml", "-e", "1", "--online", *said], WRONG, (said[-2],))
+        for said in (
+            ["--people", "0"],
+            ["--people", "9", "--rehearse", "-1"],
+            ["--people", "9", "--seed", "-1"],
+        )
+    ),
+    Wrong("a plan for too few", ["plan", "people.toml", "-e", "1", "--online", "--people", "9"], REFUSED, ("proved",)),
     Wrong("the second predicate", ["ask", "r", "age > 1", "agee > 1"], WRONG, ("'agee'",), released),
     *(
         Wrong(f"predicate {said[:20]!r}", ["ask", "r", said], WRONG, ("Nothing was spent",), released)

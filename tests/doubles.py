@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.domain.query import Columns
+from tacit.domain.query import Columns, LinearQuery, Query
 from tacit.domain.schema import Schema
 
 
@@ -66,3 +67,24 @@ class Scripted:
     def weighted(self, exponents: NDArray[np.int64], rate: Fraction, size: int) -> NDArray[np.int64]:
         self.scales.append(rate)
         return np.full(size, np.argmin(exponents))
+
+
+class Stubborn:
+    """An update rule that learns nothing: the hypothesis stays what it was, and remembers what it was told."""
+
+    def __init__(self, hypothesis: Any) -> None:
+        self.hypothesis = hypothesis
+        self.told: list[tuple[LinearQuery, float, int | None]] = []
+
+    def start(self, schema: Schema, total: float) -> Any:
+        return self.hypothesis
+
+    def __call__(self, hypothesis: Any, query: LinearQuery, value: float = 0.0, direction: int | None = None) -> Any:
+        self.told.append((query, value, direction))
+        return hypothesis
+
+    def max_updates(self, schema: Schema) -> int:
+        return 10**9
+
+    def check(self, query: Query) -> None:
+        pass

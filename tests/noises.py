@@ -46,6 +46,9 @@ class Stocked:
     def laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
         return self._from(("laplace", scale, size), size, lambda rows: SYSTEM.laplace(scale, rows * size))
 
+    def geometric(self, scale: Fraction, size: int) -> NDArray[np.int64]:
+        return self._from(("geometric", scale, size), size, lambda rows: SYSTEM.geometric(scale, rows * size))
+
     def uniform(self, below: int, size: int) -> NDArray[np.int64]:
         return self._from(("uniform", below, size), 256 * size, lambda rows: SYSTEM.uniform(below, rows * 256 * size))[
             :size

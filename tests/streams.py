@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -59,25 +60,27 @@ class Vector:
 
     def law(self, answers: Sequence[int], far: float = _FAR) -> dict[tuple[int, ...], float]:
         """How likely each conversation is, about a threshold of 0; one that has halted is a shorter tuple."""
+        patterns = [pattern for pattern in product((0, 1), repeat=len(answers)) if sum(pattern) <= self.tops]
+        said = dict.fromkeys(self._said(pattern) for pattern in patterns)
+        return {pattern: self.chance(answers, pattern, far) for pattern in said}
+
+    def chance(self, answers: Sequence[int], pattern: Sequence[int], far: float = _FAR) -> float:
+        """How likely one conversation is."""
         t, mass = self.threshold.values(far)
-        above = [self.query.above(t - answer) for answer in answers]
-        below = [self.query.below(t - answer) for answer in answers]
-        found = {}
-        for pattern in product((0, 1), repeat=len(answers)):
-            halted = next((i + 1 for i in range(len(pattern)) if sum(pattern[: i + 1]) == self.tops), len(pattern))
-            if any(pattern[halted:]):
-                continue
-            weight, likely = mass, 1.0
-            for i in range(halted):
-                weight = weight * (above if pattern[i] else below)[i]
-                if pattern[i] and self.redrawn:
-                    likely, weight = likely * float(weight.sum()), mass
-            found[pattern[:halted]] = likely * float(weight.sum())
-        return found
+        weight, likely = mass, 1.0
+        for answer, top in zip(answers, pattern, strict=False):
+            weight = weight * (self.query.above(t - answer) if top else self.query.below(t - answer))
+            if top and self.redrawn:
+                likely, weight = likely * float(weight.sum()), mass
+        return likely * float(weight.sum())
 
     def logs(self, answers: Sequence[int], far: float = _FAR) -> Law:
         with np.errstate(divide="ignore"):
             return np.log(np.array(list(self.law(answers, far).values())))
+
+    def _said(self, pattern: tuple[int, ...]) -> tuple[int, ...]:
+        tops = [place for place, top in enumerate(pattern) if top]
+        return pattern[: tops[self.tops - 1] + 1] if len(tops) >= self.tops else pattern
 
 
 def ours(mechanism: AboveThreshold | SparseVector, off: Fraction | int = 1) -> Vector:
@@ -98,4 +101,11 @@ def both_ways(length: int, units: int, bases: Sequence[int], *, monotone: bool =
     ]
 
 
-Judge = Callable[[Law, Law], list[str]]
+def laws(vector: Vector, moves: Sequence[Move], far: float = _FAR) -> tuple[Law, Law]:
+    """The logarithms of every conversation's chance before and after each move."""
+
+    @cache
+    def logs(answers: tuple[int, ...]) -> Law:
+        return vector.logs(answers, far)
+
+    return np.array([logs(one) for one, _ in moves]), np.array([logs(other) for _, other in moves])

@@ -30,6 +30,7 @@ from tacit.engines.counting import Tally, grouped
 from tacit.engines.encode import IntegerCells
 from tacit.engines.table import Table, open_table
 from tacit.errors import InvalidData, InvalidQuery, InvalidSchema
+from tests.postgres import server
 
 Values = dict[str, list[Any]]
 
@@ -241,10 +242,40 @@ def in_text_duckdb(values: Values, folder: Path) -> Any:
     return in_duckdb(values, folder, texts(values))
 
 
+def in_postgres(values: Values, folder: Path, *, parts: int = 1) -> Any:
+    kinds = {pa.int64(): "bigint", pa.float64(): "double precision", pa.bool_(): "boolean", pa.string(): "text"}
+    held = arrow(values)
+    named = {field.name: kinds.get(field.type, "numeric") for field in held.schema}
+    return server().hold(held.to_pydict(), named, parts)
+
+
+def in_postgres_parts(values: Values, folder: Path) -> Any:
+    return in_postgres(values, folder, parts=3)
+
+
+def in_text_postgres(values: Values, folder: Path) -> Any:
+    return server().hold(texts(values).to_pydict(), dict.fromkeys(values, "varchar"))
+
+
+def in_numeric_postgres(values: Values, folder: Path) -> Any:
+    numeric, made = {}, {}
+    for name, held in arrow(values).to_pydict().items():
+        plain = all(isinstance(value, int | float | Decimal | None) and not isinstance(value, bool) for value in held)
+        numeric[name] = [None if v is None else Decimal(repr(v)) if isinstance(v, float) else v for v in held]
+        made[name] = "numeric" if plain else "boolean" if isinstance(held[0], bool) else "text"
+    return server().hold(
+        {
+            name: numeric[name] if made[name] == "numeric" else values
+            for name, values in arrow(values).to_pydict().items()
+        },
+        made,
+    )
+
+
 KINDS: list[Callable[[Values, Path], Any]] = [
     in_csv, in_quoted_csv, in_tsv, in_csv_files, in_parquet, in_text_parquet, in_parquet_folder, in_arrow,
     in_arrow_chunks, in_arrow_dictionaries, in_arrow_views, in_arrow_stream, in_pandas, in_pandas_objects, in_polars,
-    in_duckdb, in_text_duckdb,
+    in_duckdb, in_text_duckdb, in_postgres, in_postgres_parts, in_text_postgres, in_numeric_postgres,
 ]  # fmt: skip
 
 
@@ -254,6 +285,8 @@ def hold(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Values, Sc
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
         source = request.param(values, folder)
+        if isinstance(source, tuple):
+            return open_table(source[0], schema, table=source[1])
         kind = source.suffix if isinstance(source, Path) else ""
         named = 'the "people' if kind == ".duckdb" else None
         return open_table(source, schema, table=named, multiline=kind in (".csv", ".tsv"))
@@ -552,12 +585,16 @@ def test_threads_get_the_same_counts_from_one_pass(watched: tuple[Table, Watched
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize("kind", [in_csv, in_parquet, in_arrow, in_duckdb], ids=lambda kind: kind.__name__[3:])
+@pytest.mark.parametrize(
+    "kind", [in_csv, in_parquet, in_arrow, in_duckdb, in_postgres], ids=lambda kind: kind.__name__[3:]
+)
 def test_a_forked_process_reads_on_although_a_thread_was_reading(kind: Any, tmp_path: Path) -> None:
     schema = Schema([Integers("a", 0, 4), Integers("b", 0, 4)])
     values = {"a": [at % 5 for at in range(300)], "b": [at % 3 for at in range(300)]}
     source = kind(values, tmp_path)
-    table = open_table(source, schema, table='the "people' if kind is in_duckdb else None)
+    named = 'the "people' if kind is in_duckdb else None
+    source, named = source if isinstance(source, tuple) else (source, named)
+    table = open_table(source, schema, table=named)
     table.counts([("a",)])  # whatever starts threads has started them
     with table._reading:  # as another thread would hold it
         child = os.fork()

@@ -16,10 +16,13 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NoReturn, TypeVar, overload
 
+from numpy import ndindex
+
+from tacit.domain.cellset import CellSet
 from tacit.domain.condition import chosen
 from tacit.domain.grouped import Grouped
 from tacit.domain.parser import LONGEST, Condition, read
-from tacit.domain.predicate import Every, Predicate, Some, _joined, _within, counted
+from tacit.domain.predicate import Every, Predicate, Some, _joined, _within, counted, understood
 from tacit.domain.query import Columns, Counting, LinearQuery, Marginal
 from tacit.domain.schema import LONGEST_NAME, Column, Schema
 from tacit.domain.token import NAMES, SIGNS, Token, is_bare, misread, tokens, wrong
@@ -79,6 +82,17 @@ class Asked:
     labels: Sequence[tuple[str, ...]] = field(compare=False)  # of each answer, its group; one empty one without groups
     heads: tuple[str, ...]  # what was selected, in order, each by its name
     text: str  # read as the same again
+    where: Predicate = field(compare=False)
+
+    def cells(self, schema: Schema) -> Iterator[LinearQuery]:
+        """The answers one by one, each a question of its own: whom the predicate counts in that group."""
+        sizes = schema.sizes(self.columns)
+        for cell in ndindex(*sizes):
+            held = (
+                _within(schema.places[name], schema[name], CellSet.run(size, at, at + 1))
+                for name, size, at in zip(self.columns, sizes, cell, strict=True)
+            )
+            yield counted(_joined(Every, [self.where, *held]), schema)
 
 
 def parse_sql(text: str, schema: Schema, table: str | None = None) -> Asked:
@@ -118,6 +132,20 @@ def _plain(text: str, at: int, why: str) -> str:
     if text.startswith('"', at) and "constant" in why:
         return f"{why}; a text stands in single quotes, and what stands in double ones is a name"
     return why
+
+
+def asked(text: str, schema: Schema, table: str | None = None) -> Asked:
+    """What a text asks that is a predicate, or a question in SQL where it begins with `select`.
+
+    >>> from tacit.domain.schema import Categories
+    >>> schema = Schema([Categories("sex", ("F", "M"))])
+    >>> print(asked("sex = 'F'", schema).query, asked("select count(*) group by sex", schema).query)
+    count where sex = 'F' Marginal(sex)
+    """
+    if isinstance(text, str) and text.lstrip()[:6].lower() == "select":
+        return parse_sql(text, schema, table)
+    where = understood(text, schema)
+    return Asked(counted(where, schema), (), Labels(()), ("count",), str(where), where)
 
 
 class _Reader:
@@ -163,7 +191,7 @@ class _Reader:
         text += f" group by {', '.join(map(_named, columns))}" * bool(by)
         one = counted(where, self.schema)
         labels = Labels([self.schema[name] for name in columns])
-        return Asked(self.over(columns, one), columns, labels, heads, text)
+        return Asked(self.over(columns, one), columns, labels, heads, text, where)
 
     def over(self, columns: Columns, one: LinearQuery) -> LinearQuery:
         if not columns:

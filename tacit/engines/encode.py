@@ -183,9 +183,13 @@ class Encoder(ABC):
             table = self._of_figures(whole_or_real(value) for value in coded.dictionary.to_pylist())
             return np.append(table, self._stray(1, MISSING_AT))[indices_of(coded.indices, len(table))]
         reals, long = found
+        return self.of_numbers(reals, long, (whole_or_real(value) for value in rows_of(values, long).to_pylist()))
+
+    def of_numbers(self, reals: NDArray[np.float64], long: Mask, exact: Iterable[int | float]) -> Codes:
+        """The places of numbers that are floats, and of those that are too long for one, which are given exactly."""
         places = self._of_real(reals)
         if long.any():
-            places[long] = self._of_figures(whole_or_real(value) for value in rows_of(values, long).to_pylist())
+            places[long] = self._of_figures(exact)
         return places
 
     def _of_figures(self, figures: Iterable[int | float | None]) -> Codes:

@@ -18,6 +18,7 @@ KINDS = {  # by the end of the name
     ".duckdb": "DuckDB",
     ".ddb": "DuckDB",
 }
+CHANGED = "the source has changed since it was opened; what was charged stays charged, nothing was drawn."
 BESIDE = {"DuckDB": ".wal"}  # what is not yet in the file itself
 Stamp: TypeAlias = tuple[int, int, int, int, int]
 
@@ -44,9 +45,7 @@ class Files:
         except InvalidData:
             same = False
         if not same:
-            raise DataUnavailable(
-                "the source has changed since it was opened; what was charged stays charged, nothing was drawn."
-            )
+            raise DataUnavailable(CHANGED)
 
     def _stamps(self) -> list[Stamp | None]:
         beside = [path + BESIDE[self.kind] for path in self.paths if self.kind in BESIDE]

@@ -15,6 +15,7 @@ from tacit.engines.figures import is_text
 from tacit.engines.files import Files
 from tacit.errors import InvalidData, quoted
 
+UNREADABLE = "the source could not be read to its end; what was charged stays charged, nothing was drawn."
 _STRANGE = b"\xff"  # no text, no number: outside every domain
 
 Header: TypeAlias = Sequence[tuple[str, pa.DataType]]  # the columns that a part of a source has

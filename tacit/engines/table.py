@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from tacit.domain.query import Columns
 from tacit.domain.schema import Schema
+from tacit.engines.address import is_server
 from tacit.engines.counting import Tally, chunk, summed
 from tacit.engines.encode import Encoder, encoder
 from tacit.engines.figures import primitives
 from tacit.engines.files import Files
-from tacit.engines.sources import Frame, Header, Parquet, Source
+from tacit.engines.sources import UNREADABLE, Frame, Header, Parquet, Source
 from tacit.errors import DataUnavailable, InvalidData, InvalidQuery, quoted
 
 Progress: TypeAlias = Callable[[int, int | None], None]
@@ -66,6 +67,11 @@ class Table:
         """Counts ahead of time, in one pass; `progress` hears of rows done and of all, both as secret as counts."""
         self._read([tuple(columns) for columns in column_sets], progress)
 
+    def close(self) -> None:
+        """Lets go of a server, of which nothing more can be read then; a file or a frame is not held."""
+        if (close := getattr(self._source, "close", None)) is not None:
+            close()
+
     def _read(self, column_sets: list[Columns], progress: Progress | None) -> list[NDArray[np.int64]]:
         ordered = [self._ordered(columns) for columns in column_sets]
         if (cells := sum(self.schema.cells(columns) for columns in set(ordered))) > MOST_CELLS_AT_ONCE:
@@ -77,9 +83,7 @@ class Table:
             found = self._found(ordered, progress)
             self._source.check()
         if found is None:  # raised from here, where neither a cause nor a frame of the traceback holds rows or counts
-            raise DataUnavailable(
-                "the source could not be read to its end; what was charged stays charged, nothing was drawn."
-            )
+            raise DataUnavailable(UNREADABLE)
         return [_arranged(table, *names) for table, *names in zip(found, ordered, column_sets, strict=True)]
 
     def _ordered(self, columns: Columns) -> Columns:
@@ -157,19 +161,27 @@ class Table:
 def open_table(source: object, schema: Schema, *, table: str | None = None, multiline: bool = False) -> Table:
     """The table that a path, a frame or an Arrow object holds; refuses what the contract does not fit.
 
-    A path is a file (.csv, .tsv, .parquet, .duckdb), a folder of such files, or a pattern such as `data/*.parquet`;
-    `table` names the table of a DuckDB file; `multiline` says that fields of a CSV file hold line ends in quotes.
+    A path is a file (.csv, .tsv, .parquet, .duckdb), a folder of such files, or a pattern such as `data/*.parquet`; a
+    server is `postgresql` or a URI such as `postgresql://db.example/town`, without a password. `table` names the table
+    of a DuckDB file, or the schema and the table of a server; `multiline` says that fields of a CSV file hold line ends
+    in quotes.
 
     Privacy: a line of a CSV file is a row, whatever stands in it and in other lines. With `multiline` a row is what is
     between two line ends outside quotes, which is safe only where the file's writer quotes correctly.
     """
     if not isinstance(source, str | os.PathLike):
         if table is not None:
-            raise InvalidData(f"table={quoted(table)} is for a DuckDB file. Nothing was read.")
+            raise InvalidData(f"table={quoted(table)} is for a DuckDB file or a server. Nothing was read.")
         if multiline:
             raise InvalidData("multiline=True is for a CSV file. Nothing was read.")
         return Table(schema, Frame.of(source, schema.names))
     place = os.fspath(source)
+    if isinstance(source, str) and is_server(source):
+        from tacit.engines.postgres import Postgres
+
+        if multiline:
+            raise InvalidData("multiline=True is for a CSV file. Nothing was read.")
+        return Table(schema, Postgres(source, table or "", schema))
     files = Files(os.fsdecode(place), None if table is None else "DuckDB")
     if multiline and files.kind not in ("CSV", "TSV"):
         raise InvalidData("multiline=True is for a CSV file. Nothing was read.")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from hashlib import sha256
 from threading import RLock
 from typing import Any
 
@@ -11,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.domain.factored import Factored
-from tacit.domain.query import Columns, Counting, LinearQuery
+from tacit.domain.query import Columns, Counting, Linear, LinearQuery
 from tacit.domain.weights import Weights
-from tacit.errors import InvalidQuery, Unavailable
+from tacit.errors import InvalidQuery, NoSynopsis, Unavailable
 from tacit.mechanisms.matching import MatchingWeights
 from tacit.mechanisms.surprise import Surprises
 from tacit.mechanisms.updates import Update
@@ -35,6 +36,20 @@ class Answer:
     free: bool
     error: float | None
     left: int
+
+    @property
+    def low(self) -> float | None:
+        """The least that the exact count may be, which is never below zero."""
+        return None if self.error is None else max(self.value - self.error, 0.0)
+
+    @property
+    def high(self) -> float | None:
+        """The most that it may be."""
+        return None if self.error is None else max(self.value + self.error, 0.0)
+
+    def describe(self) -> dict[str, Any]:
+        """For machines."""
+        return {**asdict(self), "low": self.low, "high": self.high}
 
     def __str__(self) -> str:
         cost = "free" if self.free else "paid"
@@ -72,7 +87,7 @@ class Answering:
         self._surprises, self._update, self._hypothesis = surprises, update, hypothesis
         self._free_error, self._paid_error = surprises.errors(beta, queries)
         self._left, self.confidence, self._remembers = surprises.left, 1 - beta, remembers
-        self._known: dict[Hashable, Answer] = {}
+        self._known: dict[str, Answer] = {}
         self._tables: dict[Columns, NDArray[np.float64]] = {}
         self._turn = RLock()
         self.paid: list[Paid] = []
@@ -127,7 +142,10 @@ class Answering:
     def _learn(self, one: Paid) -> None:
         self.paid.append(one)
         self._tables.clear()
-        self._hypothesis = self._update(self._hypothesis, one.query, one.value, one.direction)
+        try:
+            self._hypothesis = self._update(self._hypothesis, one.query, one.value, one.direction)
+        except NoSynopsis:  # no member of a net is left on that side: it goes on as it is, and is told where it is off
+            return
         if isinstance(self._update, MatchingWeights):
             for held in self._drifted(one.query):
                 self._hypothesis = self._update(self._hypothesis, held.query, held.value)
@@ -153,9 +171,14 @@ class Answering:
         return float(query(*(self._tables[columns] for columns in query.reads)).item())
 
 
-def question(query: LinearQuery) -> Hashable:
+def question(query: LinearQuery) -> str:
     """Equal for questions that are equal: a count, by the columns that it restricts, in whatever order."""
-    if type(query) is not Counting:
-        return query
-    held = zip(query.columns, query.sizes, query.chosen, strict=True)
-    return frozenset((name, cells) for name, size, cells in held if len(cells) < size)
+    said: tuple[object, ...]
+    if type(query) is Counting:
+        held = zip(query.columns, query.sizes, query.chosen, strict=True)
+        said = tuple(sorted((name, cells) for name, size, cells in held if len(cells) < size))
+    elif type(query) is Linear:
+        said = query.columns, query.sizes, query.grid, sha256(query.numerators.tobytes()).hexdigest()
+    else:
+        said = type(query).__name__, query.columns, query.sizes, query.grid, query.weights().tobytes()
+    return sha256(repr(said).encode()).hexdigest()[:32]

@@ -15,7 +15,7 @@ from tacit.domain.weights import Weights
 from tacit.domain.workload import Workload
 from tacit.errors import InvalidParameter
 from tacit.mechanisms.receipts import receipt
-from tacit.mechanisms.total import counted
+from tacit.mechanisms.total import counted, public
 from tacit.primitives.mechanism import chance
 from tacit.primitives.selection import Exponential
 from tacit.privacy.budget import Budget
@@ -48,6 +48,7 @@ def averaged_weights(
             f"a dense hypothesis has at most {MOST_CELLS} cells; this universe: {curator.schema.universe}. "
             "Nothing was spent."
         )
+    public(total)
     inner = curator.within(budget, f"averaged_weights of {workload}")
     people, rest = counted(inner, budget, total)
     steps = best_rounds(people, curator.schema, workload, rest) if rounds is None else rounds

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,10 @@ ASKED, HIDDEN = 1000, 8  # questions of a rehearsal, and classes of the people i
 
 @dataclass(frozen=True)
 class Forecast:
-    """How a session went before imagined people; another population, and other questions, would go otherwise."""
+    """How a session went before imagined people; another population, and other questions, would go otherwise.
+
+    A question that was paid for and is asked again is free.
+    """
 
     asked: int
     paid: int
@@ -37,6 +41,11 @@ class Forecast:
     def free(self) -> float:
         """The share of the answers that were free."""
         return 1 - self.paid / max(self.asked, 1)
+
+    def describe(self) -> dict[str, Any]:
+        """For machines."""
+        said = {"asked": self.asked, "paid": self.paid, "free": self.free, "last": self.last, "worst": self.worst}
+        return {**said, "terms": self.terms.describe()}
 
     def __str__(self) -> str:
         lasted = "they lasted" if self.last is None else f"the last was used up by question {self.last:,}"
@@ -56,6 +65,7 @@ def simulate(
     asked: int = ASKED,
     neighbors: Neighbors = Neighbors.ADD_REMOVE,
     seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Forecast:
     """Opens a session on these terms over `imagined` people and asks it; random conjunctions where none are given.
 
@@ -71,16 +81,18 @@ def simulate(
     people = Imagined(schema, round(terms.people), seed)
     curator = Curator(people, MemoryLedger(budget), neighbors)
     session = opened(curator, budget, terms, total=round(terms.people))
-    done, paid, last, worst = 0, 0, None, 0.0
+    done, last, worst = 0, None, 0.0
     for query in islice(random_conjunctions(schema, seed) if questions is None else questions, asked):
         answer = session.ask(query)
-        done, paid = done + 1, paid + (not answer.free)
-        if not answer.free and not answer.left:
+        done += 1
+        if last is None and not session.left:
             last = done
         worst = max(worst, abs(answer.value - query(*people.counts(query.reads)).item()))
+        if progress is not None:
+            progress(done, asked)
     if not done:
         raise InvalidParameter("a rehearsal needs a question. Nothing was spent.")
-    return Forecast(done, paid, last, worst, terms)
+    return Forecast(done, len(session.paid), last, worst, terms)
 
 
 class Imagined:

@@ -65,7 +65,7 @@ def construct(
         believed = hypothesis.answer(query).item()
         if abs(value - believed) < enough:
             break
-        hypothesis, made = rule(hypothesis, query, direction=-1 if value < believed else 1), made + 1
+        hypothesis, made = rule(hypothesis, query, value, -1 if value < believed else 1), made + 1
     what = f"construct: {made} of at most {rounds} updates by {type(rule).__name__} over {asked}, alpha {share:.4g}"
     return _released(hypothesis, receipt(curator, budget, what, total, purpose))
 

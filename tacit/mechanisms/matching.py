@@ -17,10 +17,11 @@ class MatchingWeights:
 
     With p the share of the people that the hypothesis counts and v the nearest that they can truly be, the step is
     ln(v/(1-v)) - ln(p/(1-p)). It meets v for a counting query, and never passes it for a weighted one.
-    Accuracy: at most nats/(2 alpha^2) updates, as long as the people are within `nats` of the start in relative
-    entropy. From the uniform start everybody is within ln|X|, and that is what it takes where nothing is said.
-    Over more than 10^8 cells the bound holds until the hypothesis lets go of a column (`Factored.let_go`); then the
-    people may be farther off again, and no bound is known.
+    Accuracy: at most nats/(2 alpha^2) updates of which each moves an answer by a share alpha or more, as long as values
+    are within the slack and the people within `nats` of the start in relative entropy. From the uniform start everybody
+    is within ln|X|, and that is what it takes where nothing is said.
+    Over more than 10^8 cells this holds until the hypothesis lets go of a column (`Factored.let_go`); then the people
+    may be farther off again, and no bound is known.
 
     >>> from tacit.domain.query import Counting
     >>> from tacit.domain.schema import Categories

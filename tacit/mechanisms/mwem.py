@@ -17,7 +17,7 @@ from tacit.domain.workload import Workload, marginals
 from tacit.errors import InvalidParameter, InvalidQuery
 from tacit.mechanisms.fit import Measured, fitted
 from tacit.mechanisms.receipts import receipt
-from tacit.mechanisms.total import counted, noise
+from tacit.mechanisms.total import counted, noise, public
 from tacit.primitives.selection import Exponential
 from tacit.privacy.budget import Budget, Currency
 from tacit.rational import Number, whole
@@ -50,6 +50,7 @@ def mwem(
     if rounds is not None:
         rounds = whole(rounds, "rounds", 1, MOST_ROUNDS)
     draws = whole(draws, "draws", 1, MOST_DRAWS)
+    public(total)
     inner = curator.within(budget, f"mwem of {workload}")
     people, rest = counted(inner, budget, total)
     rounds = rounds_for(curator.schema, parts, budget, people) if rounds is None else rounds

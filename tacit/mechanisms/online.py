@@ -7,6 +7,7 @@ from typing import Any
 
 from tacit.curator.kernel import Curator
 from tacit.domain.factored import Factored
+from tacit.domain.query import MOST_PEOPLE
 from tacit.domain.schema import Schema
 from tacit.domain.synopsis import MOST_CELLS
 from tacit.domain.weights import Weights
@@ -14,10 +15,10 @@ from tacit.errors import InvalidParameter
 from tacit.mechanisms.answering import Answering
 from tacit.mechanisms.beginning import beginning, bought
 from tacit.mechanisms.matching import MatchingWeights
-from tacit.mechanisms.sparse import NumericSparse
-from tacit.mechanisms.surprise import Absolute, Signed, Surprises
+from tacit.mechanisms.sparse import NUMERIC, NumericSparse
+from tacit.mechanisms.surprise import Absolute, Signed, Surprises, refuse
 from tacit.mechanisms.terms import BETA, GRID, QUERIES, Terms, choose
-from tacit.mechanisms.total import counted
+from tacit.mechanisms.total import SHARE, counted, public
 from tacit.mechanisms.updates import Update
 from tacit.primitives.mechanism import chance
 from tacit.privacy.budget import Budget
@@ -61,9 +62,11 @@ class Online(Answering):
                 f"the shares lie between 0 and 1, not {shown(begin)} and {shown(part)}. Nothing was spent."
             )
         queries = whole(queries, "the number of questions", 1, 10**12)
-        ways = whole(ways, "the columns of a marginal to begin with", 0, 2)
         schema, beta = curator.schema, chance(beta)
+        ways = whole(ways, "the columns of a marginal to begin with", 0, min(2, len(schema)))
         begun = update.start(schema, 1.0) if hypothesis is None else hypothesis  # refuses too large a universe
+        if getattr(begun, "schema", None) != schema:
+            raise InvalidParameter("the hypothesis is over another schema than the table. Nothing was spent.")
         if ways and (hypothesis is not None or not isinstance(begun, Weights | Factored)):
             raise InvalidParameter("marginals are the start of weights that are new. Nothing was spent.")
         if ways == 2 and isinstance(begun, Factored):
@@ -71,6 +74,10 @@ class Online(Answering):
                 f"pairs of columns are fitted over at most {MOST_CELLS} cells, and this universe has "
                 f"{schema.universe}; begin with one column each (ways=1). Nothing was spent."
             )
+        rest = budget if public(total) else budget * (1 - SHARE)
+        rest = rest * (1 - begin) if ways else rest
+        how: dict[str, Any] = {"threshold": threshold, "count": count, "grid": grid}
+        refuse(rest, NUMERIC if textbook else part, **how, sittings=None if textbook else sittings)
         inner = curator.within(budget, f"Online(count={count}, threshold={shown(exact(threshold, 'the threshold'))})")
         self.people, rest = counted(inner, budget, total)
         if hypothesis is None:
@@ -81,10 +88,10 @@ class Online(Answering):
         self.count = count
         surprises: Surprises
         if textbook:
-            surprises = Signed(NumericSparse(inner, rest, threshold=threshold, count=count, grid=grid))
+            surprises = Signed(NumericSparse(inner, rest, **how))
         else:
             questions, answers = inner.within(rest * (1 - part), "questions"), inner.within(rest * part, "answers")
-            surprises = Absolute(questions, answers, threshold=threshold, count=count, grid=grid, sittings=sittings)
+            surprises = Absolute(questions, answers, **how, sittings=sittings)
         super().__init__(
             surprises, update=update, hypothesis=hypothesis, queries=queries, beta=beta, remembers=not textbook
         )
@@ -101,17 +108,19 @@ def online(
 ) -> tuple[Online, Terms]:
     """A session on the terms that `choose` makes for so many questions, and these terms; the budget is spent at once.
 
-    Where the number of people is not public it is bought, before the terms that depend on it are made.
+    Where the number of people is not public it is bought, before the terms that depend on it are made: that there are
+    too few of them is then a refusal that costs.
     """
     schema = curator.schema
     if total is not None:
         terms = choose(schema, budget, total, queries=queries, nats=nats, beta=beta)
         return opened(curator, budget, terms, total=total), terms
-    whole(queries, "the number of questions", 1, 10**12)
     refuse_large(schema)
+    choose(schema, budget * (1 - SHARE), MOST_PEOPLE, queries=queries, nats=nats, beta=beta)  # refuses, at no cost
     inner = curator.within(budget, f"online, up to {queries} questions")
     people, rest = counted(inner, budget, None)
-    terms = choose(schema, rest, people, queries=queries, nats=nats, beta=beta)
+    kept = "What was charged stays charged."
+    terms = choose(schema, rest, people, queries=queries, nats=nats, beta=beta, spent=kept)
     return opened(inner, rest, terms, total=people), terms
 
 

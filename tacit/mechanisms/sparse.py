@@ -14,6 +14,8 @@ from tacit.primitives.threshold import MOST_ABOVE, AboveThreshold, SparseVector
 from tacit.privacy.budget import Budget, Currency
 from tacit.rational import Number, exact, shown, whole
 
+NUMERIC = Fraction(1, 9)  # of Alg. 3's budget, for the answers
+
 
 class Openings:
     """Yes or no to one query after the other, by an interactive mechanism that is paid for anew whenever it halts.
@@ -37,11 +39,20 @@ class Openings:
         with self._turn:
             if not self._left:
                 raise Halted(f"all {self._of} answers above the threshold have been given. Nothing was drawn.")
-            if self._session is None or self._session.halted:
-                self._session = self._curator.open(self._vector)
-            above: bool = self._session.ask(query)
+            above: bool = self._ready().ask(query)
             self._left -= above
             return above
+
+    def ready(self) -> None:
+        """Pays for the next opening now, where one is needed, so that the next query that is below costs nothing."""
+        with self._turn:
+            if self._left:
+                self._ready()
+
+    def _ready(self) -> Session:
+        if self._session is None or self._session.halted:
+            self._session = self._curator.open(self._vector)
+        return self._session
 
 
 class Sparse(Openings):
@@ -78,7 +89,8 @@ class LeanSparse(Openings):
     """Sparse with the least noise that is known: thresholds kept where that pays, and noise of one sign.
 
     One `SparseVector` for all c answers, or c of them, each halting at its first: whichever has less noise under this
-    budget. In epsilon that is always one; in rho, where c sessions cost c times a square, c of them from c = 3 on.
+    budget. In epsilon that is always one; in rho, where a small epsilon costs its square, c of them from c = 2 on,
+    unless the budget is so large that each of them has an epsilon of about 1 or more.
     Privacy: the kernel's.
     Accuracy: `no_bound` and `yes_bound`, apart: an error that was not told does not grow with the number of queries.
     """
@@ -123,7 +135,8 @@ def lean(
 
     At least so many sessions, where each is to be lost at a restart: then the others are left.
     """
-    noise = {}
+    count = whole(count, "the number of answers above", 1, MOST_ABOVE)
+    least, noise = whole(least, "the number of sittings", 1, MOST_ABOVE), {}
     for sessions in {min(least, count), count}:
         part = (budget / sessions).epsilon
         noise[sessions] = SparseVector(part, threshold, ceil(count / sessions), sensitivity, monotone, grid)
@@ -149,7 +162,7 @@ class NumericSparse:
         sensitivity: Number = 1,
         monotone: bool = False,
         grid: Number = Fraction(1, 1024),
-        share: Number = Fraction(1, 9),
+        share: Number = NUMERIC,
     ) -> None:
         part = exact(share, "the answers' share")
         if not 0 < part < 1:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from fractions import Fraction
 from typing import Protocol
 
 from tacit.curator.kernel import Curator
 from tacit.domain.away import Away
+from tacit.domain.grid import one_part
 from tacit.domain.query import LinearQuery
+from tacit.errors import Unavailable
 from tacit.mechanisms.sparse import NumericSparse, Openings, lean
 from tacit.mechanisms.total import noise
-from tacit.primitives.additive import each
+from tacit.primitives.additive import Gaussian, Laplace, each
 from tacit.primitives.mechanism import Interactive, Mechanism
-from tacit.rational import Number
+from tacit.primitives.threshold import MOST_ABOVE, AboveThreshold
+from tacit.privacy.budget import Budget
+from tacit.rational import Number, whole
 
 
 class Surprises(Protocol):
@@ -58,12 +64,36 @@ class Absolute:
         if not self._openings.ask(Away(query, believed)):
             return None
         value = float(self._answers.release(self._noise, query).item())
+        with suppress(Unavailable):  # what was answered is told; the next question tries again, and says why it cannot
+            self._openings.ready()
         return value, -1 if value < believed else 1
 
     def errors(self, beta: float, queries: int) -> tuple[float, float]:
         above = float(self._vector.threshold) + self._vector.no_bound(each(beta / 2, self._sessions))
         # the grid of a query is at most 1, and the hypothesis' answer is rounded to it
-        return above + 1, self._noise.error_bound(beta / 2, coordinates=self._count)
+        return above + 1, within(self._noise, beta / 2, self._count)
+
+
+def refuse(
+    budget: Budget, part: Fraction, *, threshold: Number, count: int, grid: Number, sittings: int | None
+) -> None:
+    """Refuses noise that cannot be drawn, while nothing is spent: of the questions, and of the answers, by their part.
+
+    Without a number of sittings, as `Signed` has it.
+    """
+    count = whole(count, "the number of answers above", 1, MOST_ABOVE)
+    questions = budget * (1 - part)
+    if sittings is None:
+        AboveThreshold((questions / count).epsilon, threshold, grid=grid).check()
+    else:
+        lean(questions, threshold, count, grid=grid, least=sittings)[1].check()
+    noise(budget * part / count).check(Fraction(1), one_part(grid))
+
+
+def within(paid: Laplace | Gaussian, beta: float, count: int) -> float:
+    """How far off so many paid answers may be, whatever their grids; but with probability beta."""
+    # P[|Z| > m + 1] on a finer grid is at most P[|Z| > m] on that of 1; P[|Z| > m] is not
+    return paid.error_bound(beta, coordinates=count) + 1
 
 
 def _times(curator: Curator, paid: Mechanism | Interactive) -> int:

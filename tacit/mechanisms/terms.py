@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from math import ceil, inf, log, sqrt
+from math import ceil, log, sqrt
+from typing import Any
 
 from tacit.domain.query import WEIGHT_GRID
 from tacit.domain.schema import Neighbors, Schema
@@ -12,6 +13,7 @@ from tacit.domain.workload import marginals
 from tacit.errors import InvalidParameter, NoSuchGuarantee, quoted
 from tacit.mechanisms.matching import MatchingWeights
 from tacit.mechanisms.sparse import lean
+from tacit.mechanisms.surprise import within
 from tacit.mechanisms.total import noise
 from tacit.mechanisms.updates import Update
 from tacit.primitives.additive import each
@@ -34,7 +36,7 @@ class Terms:
     """What a session does, and what it promises with probability 1 - beta; it prints itself in words.
 
     An answer whose error seems to be above `threshold` people is paid for, `count` times; the others are free. A free
-    answer is within `error` people, a paid one within `paid_error`. `lasting` says when the paid answers will do.
+    answer is within `error` people, a paid one within `paid_error`. The paid answers will do while it learns `nats`.
     """
 
     people: float
@@ -61,6 +63,10 @@ class Terms:
         """The update rule that was reckoned with."""
         return MatchingWeights(min(self.alpha, 1.0), self.slack, self.nats)
 
+    def describe(self) -> dict[str, Any]:
+        """For machines; amounts are exact."""
+        return {key: str(value) if isinstance(value, Fraction) else value for key, value in asdict(self).items()}
+
     def __str__(self) -> str:
         start = ("the uniform table", "bought one-way marginals", "bought two-way marginals")[self.ways]
         share = f"{self.error / self.people:.2%}"
@@ -84,6 +90,7 @@ def choose(
     sittings: int = 1,
     beta: float = BETA,
     grid: Number = GRID,
+    spent: str = "Nothing was spent.",
 ) -> Terms:
     """The terms with the least error of a free answer that is proved for so many questions; touches no data.
 
@@ -104,9 +111,8 @@ def choose(
         raise InvalidParameter(f"there is at least one person, not {quoted(people)}. Nothing was spent.")
     sittings = whole(sittings, "the number of sittings", 1, MOST_ABOVE)
     beta, ways = chance(beta), _ways(schema, budget, n) if ways is None else whole(ways, "ways", 0, 2)
-    if nats is None:
-        nats = LEARNT.get(ways, log(schema.universe))
-    if not 0 < nats < inf:
+    nats = LEARNT.get(ways, log(schema.universe)) if nats is None else float(exact(nats, "what a session learns"))
+    if nats <= 0:
         raise InvalidParameter(f"what a session learns is a number of nats, not {quoted(nats)}. Nothing was spent.")
     rest = budget * (1 - FIRST) if ways else budget
     made: list[Terms] = []
@@ -116,16 +122,17 @@ def choose(
         for share in _SHARES:
             sessions, vector = lean(rest * (1 - share), 0, count, grid=exact(grid, "the grid"), least=sittings)
             paid = noise(rest * share / count)
-            erring = paid.error_bound(beta / 4, coordinates=count)
+            erring = within(paid, beta / 4, count)
             alarm = float(vector.query_scale * vector.grid) * log(max(k / _alarms(spare, beta / 4), 1.0))
-            threshold = ceil(n * alpha + 2 * erring + alarm)
+            # what is believed is rounded to the grid, and shares are kept half a person from 0 and from 1
+            threshold = ceil(n * alpha + 2 * erring + alarm) + 2
             error = threshold + vector.no_bound(each(beta / 2, sessions)) + 1
             made.append(Terms(n, k, threshold, count, alpha, ways, FIRST, share, error, erring, beta, sittings, nats))
     best = min(made, key=lambda terms: terms.error)
     if best.error >= n:
         raise NoSuchGuarantee(
             f"with {shown(exact(people, 'people'))} people and {budget} no error below all of them is proved for {k} "
-            f"questions; name a threshold and a number of paid answers of your own. Nothing was spent."
+            f"questions; name a threshold and a number of paid answers of your own. {spent}"
         )
     return best
 

@@ -20,14 +20,25 @@ def counted(curator: Curator, budget: Budget, total: Number | None) -> tuple[flo
     `total` is a public number: of the table under replace-one neighbours, or known from elsewhere. Without one a
     fiftieth of the budget buys a noisy count; a scale that depends on a private n would tell it (E20).
     """
-    if total is not None:
-        people = exact(total, "the number of people")
-        if people <= 0:
-            raise InvalidParameter(f"the number of people must be positive, not {shown(people)}. Nothing was spent.")
-        return float(people), budget
-    part = budget * SHARE
-    count = curator.release(noise(part), Counting.where(curator.schema))
-    return max(float(count.item()), 1.0), budget * (1 - SHARE)
+    people = public(total)
+    if people is not None:
+        return people, budget
+    return told(curator, budget * SHARE), budget * (1 - SHARE)
+
+
+def told(curator: Curator, budget: Budget) -> float:
+    """A noisy number of people, at least one, for all of this budget."""
+    return max(float(curator.release(noise(budget), Counting.where(curator.schema)).item()), 1.0)
+
+
+def public(total: Number | None) -> float | None:
+    """The number of people where it is public; refuses one that cannot be. To be asked before anything is spent."""
+    if total is None:
+        return None
+    people = exact(total, "the number of people")
+    if people <= 0:
+        raise InvalidParameter(f"the number of people must be positive, not {shown(people)}. Nothing was spent.")
+    return float(people)
 
 
 def noise(budget: Budget) -> Laplace | Gaussian:

@@ -36,8 +36,10 @@ def top(
     Examples:
       tacit demo                             a town of invented people
       tacit ledger create people.toml        once: a contract becomes a budget
+      tacit plan people.toml -w marginals:2 --epsilon 1
       tacit release people.toml -w marginals:2 --epsilon 1 --out released
       tacit ask released "age >= 40"         free, as often as you like
+      tacit ask people.toml "age >= 40" --epsilon 0.5
       tacit ledger show people.toml          who spent what, and what is left
 
     Exit codes: 0 done, 2 the request is wrong, 3 the budget does not allow it, 4 data, ledger or noise failed,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.domain.schema import CELL, CLAMP, DROP, Neighbors, Schema, column_from
+from tacit.engines import address
 from tacit.errors import InvalidBudget, InvalidSchema, quoted
 from tacit.privacy.budget import Budget, checked_delta, checked_epsilon
 from tacit.rational import whole
@@ -59,10 +60,16 @@ class Contract:
         place.known(said, ROOMS, "")
         data, privacy = (_room(said, name, keys, place) for name, keys in (("data", DATA), ("privacy", PRIVACY)))
         source = place.string(data, "data", "source")
+        table = place.string(data, "data", "table") if "table" in data else None
+        if why := address.fault(source):
+            place.refuse("data", 0, "source", why)
+        if address.is_server(source) and (table is None or address.parts(table) is None):
+            where = "" if table is None else "table"
+            place.refuse("data", 0, where, 'on a server table is a schema and a name: "public.people"')
         return cls(
             path=file,
             source=source,
-            table=place.string(data, "data", "table") if "table" in data else None,
+            table=table,
             name=place.string(data, "data", "name") if "name" in data else source,
             schema=_schema(said, place),
             ledger=_ledger(privacy, file, source, place),
@@ -71,8 +78,8 @@ class Contract:
 
     @property
     def location(self) -> str:
-        """Where the data is: the source, seen from the contract's folder."""
-        return os.path.join(self.path.parent, self.source)
+        """Where the data is: a server, or the source seen from the contract's folder."""
+        return self.source if address.is_server(self.source) else os.path.join(self.path.parent, self.source)
 
     @property
     def subject(self) -> str:

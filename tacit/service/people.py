@@ -19,6 +19,7 @@ from tacit.service.plan import Plan
 if TYPE_CHECKING:
     from tacit.engines.table import Table
     from tacit.service.released import Release
+    from tacit.service.session import Session
 
 
 class People:
@@ -121,8 +122,27 @@ class People:
         """Charges, draws, and gives back what is free from then on."""
         return self.plan(workload, epsilon=epsilon, delta=delta).run(purpose=purpose)
 
+    def session(
+        self,
+        name: str,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        queries: int | None = None,
+        purpose: str = "",
+    ) -> Session:
+        """Opens a session of that name, for which all of the epsilon is spent now; without one, goes on with it.
+
+        Its answers are free unless a public hypothesis is wrong. `queries` is how many questions are expected.
+        """
+        from tacit.service.session import Session
+
+        return Session.opened(self, name, epsilon=epsilon, delta=delta, queries=queries, purpose=purpose)
+
     def close(self) -> None:
-        """Lets go of the ledger, which is then one file that can be copied."""
+        """Lets go of the table, and of the ledger, which is then one file that can be copied."""
+        if "table" in self.__dict__:
+            self.table.close()
         if "ledger" in self.__dict__:
             self.ledger.close()
 

@@ -64,7 +64,7 @@ class Plan:
                 f"the contract's budget is {people.contract.budget} with delta = 0, in which a release with delta has "
                 "no bound; leave the delta out. Nothing was spent."
             ) from None
-        total = _known_total(people)
+        total = known_total(people)
         error = predicted_error(people.contract.schema, asked, budget, people.contract.neighbors, total=total)
         return cls(people, asked, budget, price, total, error)
 
@@ -171,7 +171,7 @@ def as_marginals(workload: Query, schema: Schema) -> Workload:
     return Workload(tuple(Marginal.over(schema, *sets[columns]) for columns in order))
 
 
-def _known_total(people: People) -> int | None:
+def known_total(people: People) -> int | None:
     """The public number of people, if every one of them is in the counts: no column drops a row."""
     if people.contract.neighbors is not Neighbors.REPLACE_ONE:
         return None

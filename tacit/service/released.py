@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from tacit.domain.factored import Factored
 from tacit.domain.median import Median
 from tacit.domain.predicate import parse
-from tacit.domain.query import Marginal, Query
+from tacit.domain.query import LinearQuery, Marginal, Query
 from tacit.domain.receipt import Receipt
 from tacit.domain.schema import Schema
+from tacit.domain.sql import asked
 from tacit.domain.storage import load as stored
 from tacit.domain.storage import save
 from tacit.domain.synopsis import Histogram, Marginals, Rows
@@ -129,8 +130,16 @@ class Release:
         without an interval where no released marginal holds the columns together, and the count is an estimate.
         """
         query = parse(predicate, self.schema)
-        count, error, low, high = self._answered(query, confidence)
-        return Answer(float(count[0]), float(low[0]), float(high[0]), float(error[0]))
+        return self._each(query, confidence)[0]
+
+    def select(self, text: str, *, confidence: Number = 0.95) -> list[tuple[tuple[str, ...], Answer]]:
+        """The labels and the answer of every group of `select ... group by`; of one, without labels, of a predicate."""
+        found = asked(text, self.schema)
+        return list(zip(found.labels, self._each(found.query, confidence), strict=True))
+
+    def _each(self, query: LinearQuery, confidence: Number) -> list[Answer]:
+        numbers = (column.tolist() for column in self._answered(query, confidence))
+        return [Answer(count, low, high, error) for count, error, low, high in zip(*numbers, strict=True)]
 
     def marginal(self, *columns: str, confidence: Number = 0.95) -> Cells:
         """The table of some columns: counts without a negative one, and the intervals of what was measured."""

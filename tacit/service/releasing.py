@@ -19,6 +19,7 @@ from tacit.service.keep import Shelf, reason
 from tacit.service.located import printable
 from tacit.service.people import People
 from tacit.service.plan import Plan
+from tacit.service.planning import show_plan
 from tacit.service.released import Release
 from tacit.service.request import workload
 from tacit.service.show import Reading, Screen, Waiting, aside
@@ -47,14 +48,11 @@ def carry_out(wanted: Wanted, only_plan: bool, screen: Screen) -> None:
     """The whole command."""
     with People.open(wanted.contract, by=wanted.by) as people:
         plan = people.plan(workload(wanted.workload, people.schema), epsilon=wanted.epsilon, delta=wanted.delta)
+        if only_plan:
+            show_plan(plan, screen)
+            return
         for warning in plan.warnings:
             screen.warn(warning)
-        if only_plan:
-            screen.bare(shown(plan.price))
-            screen.say(f"A plan for {people.contract.name}: nothing was read, and nothing was spent.")
-            screen.facts(plan.facts())
-            screen.give({"plan": plan.describe()})
-            return
         if wanted.out is None:
             raise InvalidParameter("--out is missing: the folder to write. Nothing was spent.")
         if wanted.rows is not None:

@@ -119,9 +119,9 @@ class Reading:
     Under add-remove neighbours the number of rows is private: then neither it nor the speed is shown.
     """
 
-    def __init__(self, screen: Screen, public: bool) -> None:
+    def __init__(self, screen: Screen, public: bool, what: str = "reading the table", of: str = " rows") -> None:
         self._silent = screen.quiet
-        self._public = public
+        self._public, self._what, self._of = public, what, of
         self._began = self._told = time.monotonic()
         self._drawn: Progress | None = None
 
@@ -131,17 +131,17 @@ class Reading:
         waited = now - self._began
         if self._silent or waited < PATIENCE:
             return
-        speed = f"{done:,} rows, {done / waited:,.0f} rows/s" if self._public else ""
+        speed = f"{done:,}{self._of}, {done / waited:,.0f}{self._of}/s" if self._public else ""
         if not _drawable():
             if now - self._told >= (REMINDER if self._told > self._began else PATIENCE):
                 self._told = now
                 share = f", {done / total:.0%}" if total else ""
-                aside(f"reading the table ({waited:.0f} s{share}{', ' if speed else ''}{speed})")
+                aside(f"{self._what} ({waited:.0f} s{share}{', ' if speed else ''}{speed})")
             return
         if self._drawn is None:
             self._drawn = _bar(counted=total is not None)
             self._drawn.start()
-            self._drawn.add_task("reading the table", total=total, speed=speed)
+            self._drawn.add_task(self._what, total=total, speed=speed)
         self._drawn.update(self._drawn.task_ids[0], completed=done if total else 0, total=total, speed=speed)
 
     def __enter__(self) -> Reading:
@@ -150,6 +150,13 @@ class Reading:
     def __exit__(self, *_: object) -> None:
         if self._drawn is not None:
             self._drawn.stop()
+
+
+class Counting(Reading):
+    """How much of something public is done, once it takes longer than two seconds."""
+
+    def __init__(self, screen: Screen, what: str) -> None:
+        super().__init__(screen, True, what, "")
 
 
 class Waiting:
