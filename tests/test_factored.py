@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from itertools import islice
 from math import log
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from tacit.curator.kernel import Curator
 from tacit.curator.ledger import MemoryLedger
 from tacit.domain.factored import Factored
 from tacit.domain.parity import Parity
+from tacit.domain.predicate import parse
 from tacit.domain.query import Counting, Linear, LinearQuery, Marginal
 from tacit.domain.schema import Categories, Integers, Neighbors, Schema
 from tacit.domain.synopsis import Histogram
@@ -42,6 +44,7 @@ from tacit.mechanisms.online import Online, online
 from tacit.mechanisms.terms import choose
 from tacit.mechanisms.updates import MultiplicativeWeights, Perceptron
 from tacit.privacy.budget import Budget
+from tacit.service.people import People
 
 ADD = Neighbors.ADD_REMOVE
 BUDGET = Budget.of(1, "1e-9")
@@ -521,6 +524,42 @@ def test_only_answers_about_a_block_are_matched_again_with_it() -> None:
     for query in (first, second, other):
         exact = query(*data.counts(query.reads)).item()
         assert session.hypothesis.answer(query).item() == pytest.approx(exact, rel=0.05)
+
+
+CONTRACT = """
+[data]
+source = "people.csv"
+[privacy]
+neighbors = "replace-one"
+people = 20000
+epsilon = "4"
+delta = "1e-6"
+ledger = "people.ledger"
+"""
+
+
+def test_a_session_by_name_over_fifteen_columns_goes_on_where_it_was(tmp_path: Path) -> None:
+    names = [f"c{i}" for i in range(15)]
+    rows = [[str(i % 5)] * 3 + [str(i * (3 * k + 7) // 11 % 5) for k in range(12)] for i in range(20_000)]
+    (tmp_path / "people.csv").write_text("\n".join(map(",".join, [names, *rows])))
+    columns = "".join(f'[[columns]]\nname = "{name}"\nlow = 0\nhigh = 4\n' for name in names)
+    (tmp_path / "people.toml").write_text(CONTRACT + columns)
+    asked = [f"c0 <= {i} and c{j} > {i} and c{k} != 4" for i in range(4) for j in (1, 2) for k in (2, 9)]
+    with People.open(tmp_path / "people.toml") as people:
+        people.create_ledger().close()
+        with people.session("ana", epsilon=4, queries=100) as session:
+            answers = [session.ask(text) for text in asked]
+            blocks, left = session.hypothesis.blocks, session.left
+            kept = [session.hypothesis.answer(parse(text, people.schema)).item() for text in asked]
+            with pytest.raises(InvalidQuery, match="Nothing was spent"):
+                session.ask(" and ".join(f"{name} = 1" for name in names[:9]))
+        assert any({"c0", "c1", "c2"} <= set(block) for block in blocks)
+        assert sum(not answer.free for answer in answers) >= 2
+        with people.session("ana") as again:
+            assert [again.ask(text) for text in asked] == answers
+            assert again.hypothesis.blocks == blocks
+            assert left - 1 <= again.left <= left  # a threshold that was lost is one of them
+            assert [again.hypothesis.answer(parse(text, people.schema)).item() for text in asked] == kept
 
 
 def test_a_rehearsal_takes_a_hundred_columns() -> None:
