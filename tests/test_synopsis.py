@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from doubles import Rows as Table
 
+from tacit.domain.factored import Factored
 from tacit.domain.lattice import Lattice
 from tacit.domain.median import Median
 from tacit.domain.predicate import parse
@@ -66,12 +67,20 @@ def some_marginals() -> Marginals:
     return Marginals(SCHEMA, tables(2), variances=variances(2), receipt=RECEIPT)
 
 
-KINDS: dict[str, Callable[[], Histogram | Rows | Marginals | Median]] = {
+def some_blocks() -> Factored:
+    held = Factored(SCHEMA, TRUTH.project(()))
+    for columns, step in ((("age", "sex"), 1.5), (("income",), -0.7), (("note", "income"), 0.4)):
+        held.tilt(Counting.where(SCHEMA, dict.fromkeys(columns, (1,))), step)
+    return held.copy(RECEIPT)
+
+
+KINDS: dict[str, Callable[[], Histogram | Rows | Marginals | Factored | Median]] = {
     "histogram": lambda: Histogram(SCHEMA, TRUTH.project(SCHEMA.names), receipt=RECEIPT),
     "rows": lambda: Rows(SCHEMA, CODES, receipt=RECEIPT),
     "pairs": some_marginals,
     "triples": lambda: Marginals(SCHEMA, tables(3), receipt=RECEIPT),
     "sampled": lambda: some_marginals().sample(150, seed=1),
+    "factored": some_blocks,
     "median": lambda: Median(  # three of five have the truth
         [some_marginals(), *(KINDS[kind]() for kind in ("histogram", "rows", "sampled", "rows"))], receipt=RECEIPT
     ),
@@ -346,7 +355,7 @@ def test_what_was_saved_answers_alike_to_the_last_bit(kind: str, tmp_path: Path)
     for query in QUERIES.values():
         assert np.array_equal(again.answer(query), released.answer(query))
         assert np.array_equal(again.standard_error(query), released.standard_error(query), equal_nan=True)
-    if isinstance(released, Marginals) and isinstance(again, Marginals):
+    if isinstance(released, Marginals | Factored) and isinstance(again, Marginals | Factored):
         assert np.array_equal(again.sample(20, 5).codes, released.sample(20, 5).codes)
     assert sorted(os.listdir(tmp_path)) == ["release"]
     assert sorted(os.listdir(tmp_path / "release")) == [SAID, TABLES]
@@ -596,6 +605,42 @@ def test_a_damaged_or_foreign_folder_is_refused(damage: Callable[[Path], object]
         load(place)
 
 
+DAMAGED_BLOCKS: dict[str, Callable[[Path], object]] = {
+    "marginals that it is not": _forged(kind="marginals"),
+    "something more about it": _about(more=1),
+    "a block more": _about(blocks=[["age", "sex"], ["income", "note"], ["one"], ["one"]]),
+    "a block less": _about(blocks=[["age", "sex"], ["income", "note"]]),
+    "a column of another block": _about(blocks=[["one"], ["age", "age"], ["income", "note"]]),
+    "a column that is not there": _about(blocks=[["one"], ["agee", "sex"], ["income", "note"]]),
+    "columns the other way round": _about(blocks=[["one"], ["sex", "age"], ["income", "note"]]),
+    "blocks that are none": _about(blocks=5),
+    "a block of no columns": _about(blocks=[[], ["one"], ["age", "sex"], ["income", "note"]]),
+    "no people": _about(total=None),
+    "fewer people than none": _about(total=-1.0),
+    "more people than any": _about(total=10**400),
+    "people who are a truth": _about(total=True),
+    "blocks larger than it holds": _about(most=14),
+    "no cells": _about(most=0),
+    "fewer let go of than none": _about(let_go=-1),
+    "a weight that is not a number": _array(_set(np.nan)),
+    "an infinite weight": _array(_set(np.inf)),
+    "no weight at all": _array(lambda array: np.full_like(array, -np.inf)),
+    "a block of another shape": _array(lambda array: array[:-1]),
+    "a block of bytes": _array(lambda array: array.astype(np.uint8)),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("damage", DAMAGED_BLOCKS.values(), ids=DAMAGED_BLOCKS.keys())
+def test_damaged_blocks_are_refused(damage: Callable[[Path], object], tmp_path: Path) -> None:
+    place = tmp_path / "release"
+    save(some_blocks(), place)
+    load(place)
+    damage(place)
+    with pytest.raises(InvalidData):
+        load(place)
+
+
 def test_a_bomb_is_refused_before_it_unfolds(tmp_path: Path) -> None:
     place = tmp_path / "release"
     save(some_marginals(), place)
@@ -627,6 +672,16 @@ def test_a_wide_table_that_meets_many_narrow_ones_is_compared_with_them() -> Non
 
 
 # -- as its readers see it
+
+
+def test_blocks_that_were_saved_are_read_and_sampled_as_a_release(tmp_path: Path) -> None:
+    save(some_blocks(), tmp_path / "release")
+    release = Release(load(tmp_path / "release"))
+    answer = release.ask("age = 1 and sex = 'M'")
+    assert answer.value == pytest.approx(some_blocks().answer(parse("age = 1 and sex = 'M'", SCHEMA)).item())
+    assert not answer.measured
+    rows = release.sample(400, seed=2)
+    assert rows.project(("age", "sex")) == pytest.approx(some_blocks().project(("age", "sex")), abs=1)
 
 
 def test_a_release_answers_a_query_as_it_is_asked() -> None:

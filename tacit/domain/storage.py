@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.domain.factored import Factored
 from tacit.domain.median import Median
 from tacit.domain.receipt import Receipt
 from tacit.domain.schema import Schema
@@ -35,11 +36,9 @@ _MAGIC = b"\x93NUMPY\x01\x00"
 # as numpy writes it; its own reader evaluates what stands there
 _SAYS = re.compile(rb"\{'descr': '([^']{3})', 'fortran_order': False, 'shape': \(([0-9, ]{0,500})\), \} *\n")
 
-Saved: TypeAlias = Histogram | Rows | Marginals | Median
+Saved: TypeAlias = Histogram | Rows | Marginals | Factored | Median
 
-KINDS: dict[str, type[Histogram] | type[Rows] | type[Marginals] | type[Median]] = {
-    kind.kind: kind for kind in (Histogram, Rows, Marginals, Median)
-}
+KINDS: dict[str, type[Saved]] = {kind.kind: kind for kind in (Histogram, Rows, Marginals, Factored, Median)}
 
 
 def save(

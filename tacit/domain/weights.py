@@ -70,9 +70,7 @@ class _Dense(Released):
 
     def tilt(self, query: LinearQuery, step: float) -> None:
         """Adds step times the query's weight to every cell of what is kept, in place."""
-        query.check(self.schema)
-        if not isinstance(query, LinearQuery) or query.size != 1 or not abs(step) < _LONGEST:
-            raise InvalidQuery(f"a hypothesis is tilted by one weighted count and a step below 10^9, not by {query}.")
+        check_tilt(query, self.schema, step)
         if self._answered is not None and self._answered[0] is query and self._answered[1].fit:
             weighed = self._answered[1]
         else:
@@ -303,6 +301,13 @@ class Signed(_Dense):
         found = float(side_by_side(sums, views, sum(view.size for view, _ in views)).sum())
         self._answered = (query, weighed, found)
         return found
+
+
+def check_tilt(query: LinearQuery, schema: Schema, step: float) -> None:
+    """Refuses what no hypothesis is tilted by."""
+    query.check(schema)
+    if not isinstance(query, LinearQuery) or query.size != 1 or not abs(step) < _LONGEST:
+        raise InvalidQuery(f"a hypothesis is tilted by one weighted count and a step below 10^9, not by {query}.")
 
 
 def _dotted(block: Table, weights: Table) -> float:

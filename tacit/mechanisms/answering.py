@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.domain.factored import Factored
 from tacit.domain.query import Columns, Counting, Linear, LinearQuery
 from tacit.domain.weights import Weights
 from tacit.errors import InvalidQuery, NoSynopsis, Unavailable
@@ -20,6 +21,7 @@ from tacit.mechanisms.updates import Update
 
 _KEPT = 2**20  # cells of a universe from which marginals are kept, and of all that are kept
 _AGAIN = 2**19  # cells that may be looked at to match earlier answers again
+_LEAST = 2**13  # cells of a block that are looked at in the time that matching takes anyway
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ class Answering:
             raise InvalidQuery(f"a session answers one sum over people at a time, not {query}. Nothing was spent.")
         query.check(self._hypothesis.schema)
         self._update.check(query)
+        if isinstance(self._hypothesis, Factored):
+            self._hypothesis.check(query)
 
     def ask(self, query: LinearQuery) -> Answer:
         """The answer; free unless the hypothesis is far off, and the same whenever it is asked again."""
@@ -143,8 +147,17 @@ class Answering:
         except NoSynopsis:  # no member of a net is left on that side: it goes on as it is, and is told where it is off
             return
         if isinstance(self._update, MatchingWeights):
-            for held in self.paid[-1 : -1 - _AGAIN // self._hypothesis.schema.universe : -1]:
+            for held in self._drifted(one.query):
                 self._hypothesis = self._update(self._hypothesis, held.query, held.value)
+
+    def _drifted(self, query: LinearQuery) -> list[Paid]:
+        """The latest answers that what was learnt about a query may have moved; no more than are soon matched again."""
+        held = self._hypothesis
+        if not isinstance(held, Factored):
+            return self.paid[-1 : -1 - _AGAIN // held.schema.universe : -1]
+        block = held.beside(query)
+        inside = [one for one in self.paid if held.beside(one.query) == block]
+        return inside[-1 : -1 - _AGAIN // max(held.schema.cells(block), _LEAST) : -1]
 
     def _believed(self, query: LinearQuery) -> float:
         held = self._hypothesis

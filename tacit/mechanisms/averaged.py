@@ -10,9 +10,10 @@ from tacit.curator.kernel import Curator
 from tacit.domain.schema import Schema
 from tacit.domain.score import SignedError
 from tacit.domain.single import single
-from tacit.domain.synopsis import Histogram
+from tacit.domain.synopsis import MOST_CELLS, Histogram
 from tacit.domain.weights import Weights
 from tacit.domain.workload import Workload
+from tacit.errors import InvalidParameter
 from tacit.mechanisms.receipts import receipt
 from tacit.mechanisms.total import counted, public
 from tacit.primitives.mechanism import chance
@@ -42,6 +43,11 @@ def averaged_weights(
     if rounds is not None:
         rounds = whole(rounds, "rounds", 1, MOST_ROUNDS)
     workload.check(curator.schema)
+    if curator.schema.universe > MOST_CELLS:
+        raise InvalidParameter(
+            f"a dense hypothesis has at most {MOST_CELLS} cells; this universe: {curator.schema.universe}. "
+            "Nothing was spent."
+        )
     public(total)
     inner = curator.within(budget, f"averaged_weights of {workload}")
     people, rest = counted(inner, budget, total)

@@ -7,14 +7,16 @@ from fractions import Fraction
 from math import sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.curator.kernel import Curator
+from tacit.domain.factored import Factored
 from tacit.domain.schema import Schema
 from tacit.domain.weights import Weights
 from tacit.domain.workload import marginals
 from tacit.mechanisms.fit import Measured, fitted
 from tacit.mechanisms.mwem import measure
-from tacit.mechanisms.updates import MultiplicativeWeights
+from tacit.mechanisms.updates import Distribution, MultiplicativeWeights
 from tacit.privacy.budget import Budget
 
 _FITTED = 60  # steps of the fit
@@ -29,25 +31,32 @@ def bought(curator: Curator, budget: Budget, ways: int) -> list[Measured]:
     return one if ways == 1 else one + measure(curator, marginals(schema, 2), budget * Fraction(9, 10))
 
 
-def beginning(schema: Schema, people: float, known: Sequence[Measured]) -> Weights:
+def beginning(schema: Schema, people: float, known: Sequence[Measured]) -> Distribution:
     """The columns independent and as measured, or in pairs as measured and else as random.
 
     The pairs are fitted, not exactly: what is left is less than the questions of a session can tell.
     """
     start = independent(schema, people, [one for one in known if len(one.query.columns) == 1])
-    return start if len(known) == len(schema) else fitted(start, list(known), steps=_FITTED)
+    if len(known) == len(schema) or isinstance(start, Factored):
+        return start
+    return fitted(start, list(known), steps=_FITTED)
 
 
-def independent(schema: Schema, people: float, known: Iterable[Measured]) -> Weights:
+def independent(schema: Schema, people: float, known: Iterable[Measured]) -> Distribution:
     """The table of so many people whose columns are independent and as they were measured: the nearest to uniform.
 
     What was measured is raised to at least its standard error: a cell that holds nobody is not known to.
     """
-    logs = np.zeros(schema.sizes(schema.names))
+    alone: dict[str, NDArray[np.float64]] = {}
     for one in known:
         (name,) = one.query.columns
         held = np.maximum(one.answers, max(sqrt(one.variance), 0.5))
-        shape = [schema[name].size if name == other else 1 for other in schema.names]
-        logs += np.log(held / held.sum()).reshape(shape)
-    dtype = MultiplicativeWeights(1.0).start(schema, people).logs.dtype
-    return Weights(schema, people, (logs - logs.max()).astype(dtype))
+        alone[name] = np.log(held / held.sum())
+    even = MultiplicativeWeights(1.0).start(schema, people)
+    if isinstance(even, Factored):
+        columns = [Schema([column]) for column in schema]
+        return Factored(schema, people, [Weights(column, people, alone.get(column.names[0])) for column in columns])
+    logs = np.zeros(schema.sizes(schema.names))
+    for name, own in alone.items():
+        logs += own.reshape([schema[name].size if name == other else 1 for other in schema.names])
+    return Weights(schema, people, (logs - logs.max()).astype(even.logs.dtype))

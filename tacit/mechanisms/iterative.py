@@ -8,12 +8,13 @@ from functools import cached_property
 from math import inf, log, sqrt
 
 from tacit.curator.kernel import Curator
+from tacit.domain.factored import Factored
 from tacit.domain.grid import Norm
 from tacit.domain.median import Median
 from tacit.domain.query import Query
 from tacit.domain.receipt import Receipt
 from tacit.domain.schema import Neighbors, Schema
-from tacit.domain.synopsis import Histogram
+from tacit.domain.synopsis import MOST_CELLS, Histogram
 from tacit.domain.weights import Signed, Weights
 from tacit.domain.workload import Workload
 from tacit.errors import InvalidParameter, NoSuchGuarantee, quoted
@@ -129,7 +130,11 @@ class _Plan:
     def checked(self, alpha: Number | None, total: Number | None) -> float | None:
         """The alpha that was asked for; refuses what cannot be done, while nothing has been spent."""
         rule, people = self.update(0.5), None if total is None else _people(total)
-        rule.start(self.schema, 1.0)  # refuses too large a universe
+        if isinstance(rule.start(self.schema, 1.0), Factored):  # else it refuses too large a universe itself
+            raise InvalidParameter(
+                f"iterative construction writes its hypothesis out, in at most {MOST_CELLS} cells; this universe has "
+                f"{self.schema.universe}. Nothing was spent."
+            )
         for query in self.workload.queries:
             rule.check(query)
         share = None if alpha is None else float(exact(alpha, "alpha"))

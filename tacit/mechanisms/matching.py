@@ -7,9 +7,8 @@ from math import floor, log
 
 from tacit.domain.query import LinearQuery, Query
 from tacit.domain.schema import Schema
-from tacit.domain.weights import Weights
 from tacit.errors import InvalidParameter, quoted
-from tacit.mechanisms.updates import MultiplicativeWeights
+from tacit.mechanisms.updates import Distribution, MultiplicativeWeights
 
 
 @dataclass(frozen=True)
@@ -21,6 +20,8 @@ class MatchingWeights:
     Accuracy: at most nats/(2 alpha^2) updates of which each moves an answer by a share alpha or more, as long as values
     are within the slack and the people within `nats` of the start in relative entropy. From the uniform start everybody
     is within ln|X|, and that is what it takes where nothing is said.
+    Over more than 10^8 cells this holds until the hypothesis lets go of a column (`Factored.let_go`); then the people
+    may be farther off again, and no bound is known.
 
     >>> from tacit.domain.query import Counting
     >>> from tacit.domain.schema import Categories
@@ -35,6 +36,8 @@ class MatchingWeights:
     # most 1 - p + p e^s, as the exponential is convex. With <q, x> >= v the fall is s v - ln(1 - p + p e^s), which for
     # this s is the relative entropy of two coins of chances v and p: at least 2 (v - p)^2, and never negative. So no
     # update can harm while the noise is within the slack, and an answer may be matched again whenever it has drifted.
+    # Blocks that are joined are the same distribution, so Psi stands still. Where one is parted into y and z, Psi grows
+    # by E_x ln(p(y, z) / p(y) p(z)): as far as the hypothesis p was right, by all that it knew of y and z together.
 
     alpha: float
     slack: float = 0.0
@@ -48,12 +51,12 @@ class MatchingWeights:
                 f"{quoted(self.nats)}. Nothing was spent."
             )
 
-    def start(self, schema: Schema, total: float) -> Weights:
+    def start(self, schema: Schema, total: float) -> Distribution:
         return MultiplicativeWeights(self.alpha).start(schema, total)
 
     def __call__(
-        self, hypothesis: Weights, query: LinearQuery, value: float = 0.0, direction: int | None = None
-    ) -> Weights:
+        self, hypothesis: Distribution, query: LinearQuery, value: float = 0.0, direction: int | None = None
+    ) -> Distribution:
         """The next hypothesis; what was measured counts, and the direction only where it contradicts it."""
         self.check(query)
         total = hypothesis.total

@@ -6,8 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.curator.kernel import Curator
+from tacit.domain.factored import Factored
 from tacit.domain.query import MOST_PEOPLE
 from tacit.domain.schema import Schema
+from tacit.domain.synopsis import MOST_CELLS
 from tacit.domain.weights import Weights
 from tacit.errors import InvalidParameter
 from tacit.mechanisms.answering import Answering
@@ -65,8 +67,13 @@ class Online(Answering):
         begun = update.start(schema, 1.0) if hypothesis is None else hypothesis  # refuses too large a universe
         if getattr(begun, "schema", None) != schema:
             raise InvalidParameter("the hypothesis is over another schema than the table. Nothing was spent.")
-        if ways and (hypothesis is not None or not isinstance(begun, Weights)):
+        if ways and (hypothesis is not None or not isinstance(begun, Weights | Factored)):
             raise InvalidParameter("marginals are the start of weights that are new. Nothing was spent.")
+        if ways == 2 and isinstance(begun, Factored):
+            raise InvalidParameter(
+                f"pairs of columns are fitted over at most {MOST_CELLS} cells, and this universe has "
+                f"{schema.universe}; begin with one column each (ways=1). Nothing was spent."
+            )
         rest = budget if public(total) else budget * (1 - SHARE)
         rest = rest * (1 - begin) if ways else rest
         how: dict[str, Any] = {"threshold": threshold, "count": count, "grid": grid}

@@ -9,16 +9,19 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from tacit.domain.factored import Factored
 from tacit.domain.grid import Norm
 from tacit.domain.median import Median
 from tacit.domain.net import Net
-from tacit.domain.query import LinearQuery, Query
+from tacit.domain.query import MOST_QUERY_COLUMNS, LinearQuery, Query
 from tacit.domain.schema import Neighbors, Schema
-from tacit.domain.synopsis import Synopsis
+from tacit.domain.synopsis import MOST_CELLS, Synopsis
 from tacit.domain.weights import Signed, Weights
 from tacit.errors import InvalidParameter, InvalidQuery, quoted
 
 _NARROW = 2**24  # cells from which on a dense hypothesis holds floats of 32 bits
+
+Distribution: TypeAlias = Weights | Factored
 
 
 class Update(Protocol):
@@ -76,12 +79,14 @@ class MultiplicativeWeights:
         """How far one update goes."""
         return self.alpha / 2 if self.textbook else 4 * self.alpha
 
-    def start(self, schema: Schema, total: float) -> Weights:
+    def start(self, schema: Schema, total: float) -> Distribution:
+        if schema.universe > MOST_CELLS or len(schema) > MOST_QUERY_COLUMNS:  # an array has no more axes
+            return Factored(schema, total)
         return Weights(schema, total, dtype=_dtype(schema))
 
     def __call__(
-        self, hypothesis: Weights, query: LinearQuery, value: float = 0.0, direction: int | None = None
-    ) -> Weights:
+        self, hypothesis: Distribution, query: LinearQuery, value: float = 0.0, direction: int | None = None
+    ) -> Distribution:
         self.check(query)
         hypothesis.tilt(query, self.eta * _direction(hypothesis, query, value, direction))
         return hypothesis

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.domain.factored import Factored
 from tacit.domain.median import Median
 from tacit.domain.predicate import parse
 from tacit.domain.query import LinearQuery, Marginal, Query
@@ -25,7 +26,7 @@ from tacit.errors import InvalidParameter, quoted
 from tacit.rational import Number, exact
 from tacit.service.show import plain
 
-Synopsis: TypeAlias = Histogram | Marginals | Rows | Median
+Synopsis: TypeAlias = Histogram | Marginals | Factored | Rows | Median
 Numbers: TypeAlias = NDArray[np.float64]
 
 SHOWN_ROWS = 20
@@ -175,7 +176,7 @@ class Release:
 
     def sample(self, rows: int, *, seed: int = 0) -> Rows:
         """A synthetic table; nobody in it exists, and the same seed makes the same rows."""
-        if not isinstance(self.mended, Marginals):
+        if not isinstance(self.mended, Marginals | Factored):
             raise InvalidParameter("rows are sampled from released marginals. Nothing was spent.")
         return self.mended.sample(rows, seed)
 
