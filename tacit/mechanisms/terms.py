@@ -9,6 +9,7 @@ from typing import Any
 
 from tacit.domain.query import WEIGHT_GRID
 from tacit.domain.schema import Neighbors, Schema
+from tacit.domain.synopsis import MOST_CELLS
 from tacit.domain.workload import marginals
 from tacit.errors import InvalidParameter, NoSuchGuarantee, quoted
 from tacit.mechanisms.matching import MatchingWeights
@@ -25,6 +26,7 @@ from tacit.rational import Number, exact, shown, whole
 BETA, QUERIES = 0.05, 10_000
 FIRST = Fraction(1, 10)  # of the budget, for the marginals that the hypothesis begins with
 LEARNT = {1: 0.1, 2: 0.01}  # nats that are reckoned with after marginals of one column, and of two; measured
+WIDE = 0.5  # after marginals of one column, where the universe is too large to be written out; measured
 GRID = WEIGHT_GRID  # of the questions: any weighted count stands on it
 MOST_FITTED = 2**20  # cells of a universe over which pairs of columns are fitted
 _SHARES = tuple(Fraction(share) for share in ("1/10", "1/5", "1/3", "1/2"))  # of the rest, for the paid answers
@@ -111,7 +113,8 @@ def choose(
         raise InvalidParameter(f"there is at least one person, not {quoted(people)}. Nothing was spent.")
     sittings = whole(sittings, "the number of sittings", 1, MOST_ABOVE)
     beta, ways = chance(beta), _ways(schema, budget, n) if ways is None else whole(ways, "ways", 0, 2)
-    nats = LEARNT.get(ways, log(schema.universe)) if nats is None else float(exact(nats, "what a session learns"))
+    left = WIDE if ways == 1 and schema.universe > MOST_CELLS else LEARNT.get(ways, log(schema.universe))
+    nats = left if nats is None else float(exact(nats, "what a session learns"))
     if nats <= 0:
         raise InvalidParameter(f"what a session learns is a number of nats, not {quoted(nats)}. Nothing was spent.")
     rest = budget * (1 - FIRST) if ways else budget
