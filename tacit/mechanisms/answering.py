@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit.domain.factored import Factored
 from tacit.domain.query import Columns, Counting, Linear, LinearQuery
 from tacit.domain.weights import Weights
-from tacit.errors import InvalidQuery, NoSynopsis, Unavailable
+from tacit.errors import BudgetExceeded, InvalidQuery, NoSynopsis, Unavailable
 from tacit.mechanisms.matching import MatchingWeights
 from tacit.mechanisms.surprise import Surprises
 from tacit.mechanisms.updates import Update
@@ -129,7 +129,7 @@ class Answering:
             return Answer(believed, True, None, 0)
         try:
             surprise = self._surprises.ask(query, believed)
-        except Unavailable:
+        except (Unavailable, BudgetExceeded):  # the latter where another sitting has used the block up
             self._left = 0
             raise
         if surprise is None:
