@@ -422,7 +422,8 @@ def test_what_was_paid_for_is_matched_again_when_it_has_drifted() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_what_was_paid_for_makes_the_same_hypothesis_again(rule: str) -> None:
-    asked, _ = session(people(FOUR, (100, 900, 0, 300)), RHO, update=RULES[rule], threshold=1, count=30, total=1300)
+    data, noise = people(FOUR, (100, 900, 0, 300)), Scripted(0, 0, 40, 0, 0, -15, 0, 0, 3)
+    asked, _ = session(data, RHO, noise, update=RULES[rule], threshold=1, count=30, total=1300)
     rng = np.random.default_rng(6)
     for weights in rng.random((40, 4)):
         asked.ask(over(*weights))
