@@ -45,6 +45,7 @@ class Table:
 
     def __init__(self, schema: Schema, source: Source) -> None:
         self.schema = schema
+        self.most_rows = 1
         self._source = source
         self._encoders = {column.name: encoder(column) for column in schema}
         self._dropping = frozenset(name for name, encodes in self._encoders.items() if encodes.drops)

@@ -68,7 +68,7 @@ def simulate(
     True
     """
     asked = whole(asked, "the number of rehearsed questions", 1, 10**7)
-    people = Imagined(schema, round(terms.people), seed)
+    people = Imagined(schema, round(terms.people), seed, terms.rows)
     curator = Curator(people, MemoryLedger(budget), neighbors)
     session = opened(curator, budget, terms, total=round(terms.people))
     done, paid, last, worst = 0, 0, None, 0.0
@@ -90,9 +90,9 @@ class Imagined:
     are nearly independent and others are not.
     """
 
-    def __init__(self, schema: Schema, people: int, seed: int) -> None:
+    def __init__(self, schema: Schema, people: int, seed: int, rows: int = 1) -> None:
         draw = np.random.default_rng(seed)
-        self.schema, self._people = schema, people
+        self.schema, self._people, self.most_rows = schema, people, rows
         self._share = draw.dirichlet(np.ones(HIDDEN))
         strength = draw.uniform(0.5, 2.5)
         self._chances: dict[str, NDArray[np.float64]] = {}

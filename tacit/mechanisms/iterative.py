@@ -10,6 +10,7 @@ from math import inf, log, sqrt
 from tacit.curator.kernel import Curator
 from tacit.domain.grid import Norm
 from tacit.domain.median import Median
+from tacit.domain.person import Relation
 from tacit.domain.query import Query
 from tacit.domain.receipt import Receipt
 from tacit.domain.schema import Neighbors, Schema
@@ -49,7 +50,7 @@ def construct(
     Accuracy: all answers within alpha n, with probability 1 - beta, for every alpha n from `error_bound` on.
     """
     asked = _asked(workload, curator.schema)
-    plan = _Plan(curator.schema, asked, budget, curator.neighbors, chance(beta), update, distinguish)
+    plan = _Plan(curator.schema, asked, budget, curator.relation, chance(beta), update, distinguish)
     share = plan.checked(alpha, total)
     inner = curator.within(budget, f"construct over {asked}")
     people, rest = counted(inner, budget, total)
@@ -73,7 +74,7 @@ def error_bound(
     schema: Schema,
     workload: Query,
     budget: Budget,
-    neighbors: Neighbors,
+    neighbors: Neighbors | Relation,
     beta: float,
     *,
     total: Number,
@@ -121,7 +122,7 @@ class _Plan:
     schema: Schema
     workload: Workload
     budget: Budget
-    neighbors: Neighbors
+    neighbors: Neighbors | Relation
     beta: float
     update: Updates
     distinguish: Distinguisher
@@ -160,7 +161,8 @@ class _Plan:
         if rounds in self._erred:
             return self._erred[rounds]
         step, beta = self.budget / (2 * rounds), each(self.beta / 2, rounds)
-        moved, mechanism, answers = self.workload.sensitivity(Norm.LINF, self.neighbors), noise(step), 0.0
+        mechanism, answers = noise(step), 0.0
+        moved = Relation.of(self.neighbors).moves(self.workload, Norm.LINF)
         for grid in {query.grid for query in self.workload.queries}:
             mechanism.check(moved, grid)
             answers = max(answers, mechanism.error_bound(beta, sensitivity=moved, grid=grid))

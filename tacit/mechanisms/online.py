@@ -74,7 +74,9 @@ class Online(Answering):
         self.count = count
         surprises: Surprises
         if textbook:
-            surprises = Signed(NumericSparse(inner, rest, threshold=threshold, count=count, grid=grid))
+            rows = curator.relation.rows
+            sparse = NumericSparse(inner, rest, threshold=threshold, count=count, sensitivity=rows, grid=grid)
+            surprises = Signed(sparse)
         else:
             questions, answers = inner.within(rest * (1 - part), "questions"), inner.within(rest * part, "answers")
             surprises = Absolute(questions, answers, threshold=threshold, count=count, grid=grid, sittings=sittings)
@@ -96,15 +98,15 @@ def online(
 
     Where the number of people is not public it is bought, before the terms that depend on it are made.
     """
-    schema = curator.schema
+    schema, rows = curator.schema, curator.relation.rows
     if total is not None:
-        terms = choose(schema, budget, total, queries=queries, nats=nats, beta=beta)
+        terms = choose(schema, budget, total, queries=queries, nats=nats, beta=beta, rows=rows)
         return opened(curator, budget, terms, total=total), terms
     whole(queries, "the number of questions", 1, 10**12)
     refuse_large(schema)
     inner = curator.within(budget, f"online, up to {queries} questions")
     people, rest = counted(inner, budget, None)
-    terms = choose(schema, rest, people, queries=queries, nats=nats, beta=beta)
+    terms = choose(schema, rest, people, queries=queries, nats=nats, beta=beta, rows=rows)
     return opened(inner, rest, terms, total=people), terms
 
 
@@ -115,6 +117,11 @@ def refuse_large(schema: Schema) -> None:
 
 def opened(curator: Curator, budget: Budget, terms: Terms, *, total: Number) -> Online:
     """A session on terms that were made for this budget and so many people."""
+    if curator.relation.rows > terms.rows:
+        raise InvalidParameter(
+            f"these terms are for people of at most {terms.rows} rows, and one of this table has up to "
+            f"{curator.relation.rows}; choose them with rows={curator.relation.rows}. Nothing was spent."
+        )
     return Online(
         curator,
         budget,

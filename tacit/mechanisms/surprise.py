@@ -43,7 +43,8 @@ class Absolute:
         self, questions: Curator, answers: Curator, *, threshold: Number, count: int, grid: Number, sittings: int = 1
     ) -> None:
         self._answers, self._count, self._noise = answers, count, noise(answers.budget / count)
-        self._sessions, self._vector = lean(questions.budget, threshold, count, grid=grid, least=sittings)
+        self._rows = questions.relation.rows  # a weighted count moves by at most 1 for each
+        self._sessions, self._vector = lean(questions.budget, threshold, count, self._rows, grid=grid, least=sittings)
         self._vector.check()
         openings = _times(questions, self._vector)
         self._openings = Openings(
@@ -63,7 +64,7 @@ class Absolute:
     def errors(self, beta: float, queries: int) -> tuple[float, float]:
         above = float(self._vector.threshold) + self._vector.no_bound(each(beta / 2, self._sessions))
         # the grid of a query is at most 1, and the hypothesis' answer is rounded to it
-        return above + 1, self._noise.error_bound(beta / 2, coordinates=self._count)
+        return above + 1, self._noise.error_bound(beta / 2, coordinates=self._count, sensitivity=self._rows)
 
 
 def _times(curator: Curator, paid: Mechanism | Interactive) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf, log, sqrt
 
+from tacit.domain.person import MOST_ROWS, Relation
 from tacit.domain.query import WEIGHT_GRID
 from tacit.domain.schema import Neighbors, Schema
 from tacit.domain.workload import marginals
@@ -50,6 +51,7 @@ class Terms:
     beta: float
     sittings: int  # so many restarts at least, each of which loses the threshold, are allowed for
     nats: float  # how much nearer the hypothesis may come to the people until the paid answers are used up
+    rows: int = 1  # that one person has in the counts, at most
 
     @property
     def slack(self) -> float:
@@ -84,6 +86,7 @@ def choose(
     sittings: int = 1,
     beta: float = BETA,
     grid: Number = GRID,
+    rows: int = 1,
 ) -> Terms:
     """The terms with the least error of a free answer that is proved for so many questions; touches no data.
 
@@ -92,6 +95,7 @@ def choose(
     people. With the marginals of one or two columns bought first, far less is left, and `LEARNT` is taken where nothing
     is said. Two columns are the choice where the universe and the noise allow it. A restart loses the secret threshold;
     with `sittings` it is paid for at least so many times, so that a restart loses no more than one of these.
+    Where a person has several `rows`, all noise is so many times as large, and the people are their rows.
 
     >>> from tacit.domain.schema import Categories
     >>> schema = Schema([Categories(f"c{i}", tuple(range(10))) for i in range(6)])
@@ -103,7 +107,8 @@ def choose(
     if n < 1:
         raise InvalidParameter(f"there is at least one person, not {quoted(people)}. Nothing was spent.")
     sittings = whole(sittings, "the number of sittings", 1, MOST_ABOVE)
-    beta, ways = chance(beta), _ways(schema, budget, n) if ways is None else whole(ways, "ways", 0, 2)
+    rows = whole(rows, "the most rows of a person", 1, MOST_ROWS)
+    beta, ways = chance(beta), _ways(schema, budget, n, rows) if ways is None else whole(ways, "ways", 0, 2)
     if nats is None:
         nats = LEARNT.get(ways, log(schema.universe))
     if not 0 < nats < inf:
@@ -114,13 +119,15 @@ def choose(
         spare = max(1, count // _SPARE) if count > 1 else 0
         alpha = sqrt(nats / (2 * max(count - spare, 1)))
         for share in _SHARES:
-            sessions, vector = lean(rest * (1 - share), 0, count, grid=exact(grid, "the grid"), least=sittings)
+            sessions, vector = lean(rest * (1 - share), 0, count, rows, grid=exact(grid, "the grid"), least=sittings)
             paid = noise(rest * share / count)
-            erring = paid.error_bound(beta / 4, coordinates=count)
+            erring = paid.error_bound(beta / 4, coordinates=count, sensitivity=rows)
             alarm = float(vector.query_scale * vector.grid) * log(max(k / _alarms(spare, beta / 4), 1.0))
             threshold = ceil(n * alpha + 2 * erring + alarm)
             error = threshold + vector.no_bound(each(beta / 2, sessions)) + 1
-            made.append(Terms(n, k, threshold, count, alpha, ways, FIRST, share, error, erring, beta, sittings, nats))
+            made.append(
+                Terms(n, k, threshold, count, alpha, ways, FIRST, share, error, erring, beta, sittings, nats, rows)
+            )
     best = min(made, key=lambda terms: terms.error)
     if best.error >= n:
         raise NoSuchGuarantee(
@@ -134,13 +141,13 @@ def _counts(most: int) -> list[int]:
     return sorted({min(round(1.25**i), most) for i in range(63)})
 
 
-def _ways(schema: Schema, budget: Budget, people: float) -> int:
+def _ways(schema: Schema, budget: Budget, people: float, rows: int) -> int:
     """Pairs of columns, if they can be fitted in seconds and an average cell of them is well above its noise."""
     if schema.universe > MOST_FITTED or len(schema) < 3:
         return 1
-    pairs = marginals(schema, 2)
+    pairs, replaced = marginals(schema, 2), Relation(Neighbors.REPLACE_ONE, rows)
     mechanism = noise(budget * FIRST * Fraction(9, 10))
-    deviation = mechanism.deviation(pairs.sensitivity(mechanism.norm, Neighbors.REPLACE_ONE), pairs.grid)
+    deviation = mechanism.deviation(replaced.moves(pairs, mechanism.norm), pairs.grid)
     return 2 if people * len(pairs) / pairs.size > 4 * deviation else 1
 
 
