@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from tacit.engines.figures import Mask
 from tacit.engines.persons import Words
 
-BUCKETS = 64  # people, so that one part of them at a time is sorted
+BUCKETS = 2**6  # people, so that one part of them at a time is sorted
 MOST_HELD = 2**24  # rows that may still be chosen; of more, some of the people wait for another reading
-_LEAST_SORTED = 2**12
+_SHIFT = np.uint64(65 - BUCKETS.bit_length())
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: neighbouring numbers go to different buckets
 
 Lots = Callable[[int], NDArray[np.int64]]
@@ -23,10 +23,11 @@ Reading = Callable[[], Iterable[tuple[Words, Mask | None]]]
 class Chosen:
     """Which rows of a table count, a bit each, in the order in which they are read."""
 
-    def __init__(self, rows: int, chosen: NDArray[np.int64]) -> None:
+    def __init__(self, rows: int, chosen: Iterable[NDArray[np.integer]]) -> None:
         self.rows = rows
         flags = np.zeros(rows, dtype=np.bool_)
-        flags[chosen] = True
+        for places in chosen:
+            flags[places] = True
         self._bits = np.packbits(flags)
 
     def part(self, start: int, rows: int) -> Mask:
@@ -48,12 +49,12 @@ def chosen(reading: Reading, lots: Lots, most: int) -> Chosen:
     It holds 16 to 32 bytes for each row that may still be chosen, of MOST_HELD rows at most; where there are more it
     reads again, for the people who had to wait.
     """
-    waiting, found, rows = list(range(BUCKETS)), [np.zeros(0, dtype=np.int64)], 0
+    waiting, found, rows = list(range(BUCKETS)), list[NDArray[np.integer]](), 0
     while waiting:
         held, waiting, rows = {bucket: _Candidates(most) for bucket in waiting}, [], 0
         for words, nobody in reading():
             count = len(words[0])
-            buckets = (_mixed(words) >> np.uint64(58)).astype(np.uint8)
+            buckets = (_mixed(words) >> _SHIFT).astype(np.uint8)
             if nobody is not None:
                 buckets[nobody] = BUCKETS
             order = np.argsort(buckets, kind="stable")
@@ -66,8 +67,8 @@ def chosen(reading: Reading, lots: Lots, most: int) -> Chosen:
             rows += count
             while len(held) > 1 and sum(candidates.size for candidates in held.values()) > MOST_HELD:
                 waiting.append(held.popitem()[0])
-        found += [candidates.rows() for candidates in held.values()]
-    return Chosen(rows, np.concatenate(found))
+        found += [held.pop(bucket).places().copy() for bucket in list(held)]
+    return Chosen(rows, found)
 
 
 def _mixed(words: Words) -> NDArray[np.uint64]:
@@ -82,28 +83,38 @@ class _Candidates:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._parts: list[tuple[NDArray[Any], ...]] = []  # words, lots, places
-        self._sorted = 0
+        self._parts: list[NDArray[Any]] = []  # words, lots, places: filled up to `size`
         self.size = 0
 
     def add(self, words: Words, lots: NDArray[np.uint32], first: int, at: NDArray[np.intp]) -> None:
         """Takes in these rows of a batch, of which the first is the so-manieth of the table."""
         places = (at + first).astype(np.uint32 if first + len(lots) <= 2**32 else np.uint64)
-        self._parts.append((*(word[at] for word in words), lots[at], places))
-        self.size += len(at)
-        if self.size > self._sorted + max(self._sorted // 2, _LEAST_SORTED):
+        given: list[NDArray[Any]] = [*(word[at] for word in words), lots[at], places]
+        if not self._parts:
+            self._parts = [np.empty(0, dtype=part.dtype) for part in given]
+        if self.size + len(at) > len(self._parts[0]):
             self._sort()
+            if self.size + max(self.size // 4, len(at)) > len(self._parts[0]):  # else it would be sorted again soon
+                self._grow(self.size + max(self.size // 2, 2 * len(at)), given)
+        for held, part in zip(self._parts, given, strict=True):
+            held[self.size : self.size + len(at)] = part
+        self.size += len(at)
 
-    def rows(self) -> NDArray[np.int64]:
-        """The places of the rows with the lowest lots of each person."""
+    def places(self) -> NDArray[np.unsignedinteger]:
+        """Of the rows with the lowest lots of each person."""
         self._sort()
-        return self._parts[0][-1].astype(np.int64) if self._parts else np.zeros(0, dtype=np.int64)
+        return self._parts[-1][: self.size] if self._parts else np.zeros(0, dtype=np.uint32)
+
+    def _grow(self, room: int, given: list[NDArray[Any]]) -> None:
+        for which, (held, part) in enumerate(zip(self._parts, given, strict=True)):
+            larger = np.empty(room, dtype=np.promote_types(held.dtype, part.dtype))
+            larger[: self.size] = held[: self.size]
+            self._parts[which] = larger
 
     def _sort(self) -> None:
-        if not self._parts:
+        if not self.size:
             return
-        *words, lots, places = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        self._parts.clear()
+        *words, lots, _ = filled = [part[: self.size] for part in self._parts]
         order = np.lexsort((lots, *words))  # stable: of equal lots the row that was read first
         begins = np.ones(len(order), dtype=np.bool_)
         begins[1:] = False
@@ -112,5 +123,6 @@ class _Candidates:
             begins[1:] |= ordered[1:] != ordered[:-1]
         place = np.arange(len(order))
         kept = order[place - np.maximum.accumulate(np.where(begins, place, 0)) < self._most]
-        self._parts = [tuple(part[kept] for part in (*words, lots, places))]
-        self._sorted = self.size = len(kept)
+        for held, part in zip(self._parts, filled, strict=True):
+            held[: len(kept)] = part[kept]
+        self.size = len(kept)

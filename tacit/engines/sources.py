@@ -50,9 +50,10 @@ class Parquet:
     kind = "Parquet"
     coded: frozenset[str] = frozenset()
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, person: str | None = None) -> None:
         self.files = files
         self.rows: int | None = 0
+        self._person = person
 
     def check(self) -> None:
         """Stops when a file has changed."""
@@ -75,14 +76,14 @@ class Parquet:
             yield header
 
     def batches(self, names: Columns, rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows, row group by row group; texts keep the dictionary that they are stored with."""
+        """The rows, row group by row group; texts keep the dictionary that they are stored with, but for people's."""
         import pyarrow.parquet as parquet
 
         for path in self.files.paths:
             with parquet.ParquetFile(path) as file:
                 footer, kinds = file.metadata, {field.name: field.type for field in file.schema_arrow}
-            texts = [name for name in names if is_text(kinds[name])]
-            with parquet.ParquetFile(path, metadata=footer, read_dictionary=texts) as file:
+            texts = [name for name in names if is_text(kinds[name]) and name != self._person]
+            with parquet.ParquetFile(path, metadata=footer, read_dictionary=texts, pre_buffer=False) as file:
                 for batch in file.iter_batches(rows, columns=list(names)):
                     yield batch.select(list(names))
 

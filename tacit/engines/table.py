@@ -230,7 +230,7 @@ def open_table(
             raise InvalidData(f"{quoted(files.place)} may hold many tables; name one by table=... Nothing was read.")
         return Table(schema, Duck(files, table, schema, ordered=person is not None), person)
     if files.kind == "Parquet":
-        return Table(schema, Parquet(files), person)
+        return Table(schema, Parquet(files, None if person is None else person.column), person)
     from tacit.engines.delimited import Delimited
 
     return Table(schema, Delimited(files, multiline=multiline), person)
