@@ -106,6 +106,29 @@ CONTRACTS = (
     Spoilt("a source that is a number", '"people.csv"', "7", ("line 2", "source must be a text", "'7'")),
     Spoilt("a source that is blank", '"people.csv"', '"  "', ("source must be 1 to",)),
     Spoilt("a source with an escape", '"people.csv"', '"a\\u001b[2J"', ("printable",)),
+    Spoilt("a person without rows", '"people.csv"', '"people.csv"\nperson = "name"', ("line 3", "needs most_rows")),
+    Spoilt("rows without a person", '"people.csv"', '"people.csv"\nmost_rows = 3', ("line 3", "needs person")),
+    *(
+        Spoilt(
+            f"{said} rows of a person",
+            '"people.csv"',
+            f'"people.csv"\nperson = "name"\nmost_rows = {said}',
+            ("line 4", "most rows of a person"),
+        )
+        for said in ("0", "-3", "1.5", '"3"', "true", "10000000", "9999999999999999999")
+    ),
+    Spoilt(
+        "a person that is a column",
+        '"people.csv"',
+        '"people.csv"\nperson = "sex"\nmost_rows = 3',
+        ("line 3", "none of the [[columns]]"),
+    ),
+    Spoilt(
+        "a person that is no name", '"people.csv"', '"people.csv"\nperson = " id"\nmost_rows = 3', ("line", "' id'")
+    ),
+    Spoilt("a person that is a number", '"people.csv"', '"people.csv"\nperson = 7\nmost_rows = 3', ("line 3", "text")),
+    Spoilt("a domain of a fourth kind", "high = 99", 'high = 99\ndomain = "guessed"', ("line 14", "public, bought")),
+    Spoilt("a domain that is true", "high = 99", "high = 99\ndomain = true", ("line 14", "public, bought")),
     Spoilt("no neighbours", 'neighbors = "add-remove"', "", ("neighbors is missing",)),
     Spoilt("unknown neighbours", '"add-remove"', '"bounded"', ("add-remove or replace-one", "'bounded'")),
     Spoilt("replace-one without people", '"add-remove"', '"replace-one"', ("need people",)),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tacit.curator.kernel import Curator
 from tacit.curator.ledger import Ledger
 from tacit.domain.query import LinearQuery, Marginal, Query
-from tacit.domain.schema import Neighbors, Schema
+from tacit.domain.schema import Schema
 from tacit.domain.workload import Workload
 from tacit.errors import BudgetExceeded, InvalidQuery, NoSuchGuarantee, quoted
 from tacit.mechanisms.marginals import PredictedError, predicted_error, release_marginals
@@ -65,7 +65,7 @@ class Plan:
                 "no bound; leave the delta out. Nothing was spent."
             ) from None
         total = _known_total(people)
-        error = predicted_error(people.contract.schema, asked, budget, people.contract.neighbors, total=total)
+        error = predicted_error(people.contract.schema, asked, budget, people.contract.relation, total=total)
         return cls(people, asked, budget, price, total, error)
 
     @property
@@ -108,6 +108,10 @@ class Plan:
         )
         return Release(measured)
 
+    @property
+    def _counted(self) -> str:
+        return "people" if self.people.contract.person is None else "rows"
+
     def __str__(self) -> str:
         epsilon, delta = self.budget.stated or (self.budget.amount, Fraction(0))
         return f"a release at epsilon {shown(epsilon)}" + (f" and delta {shown(delta)}" if delta else "")
@@ -122,7 +126,7 @@ class Plan:
             ("price", f"{str(self).removeprefix('a release at ')}{price}"),
             (
                 "expected error",
-                f"{each} people a count (one standard deviation), {self.error.largest:,.0f} at the worst",
+                f"{each} {self._counted} a count (one standard deviation), {self.error.largest:,.0f} at the worst",
             ),
         ]
 
@@ -172,7 +176,7 @@ def as_marginals(workload: Query, schema: Schema) -> Workload:
 
 
 def _known_total(people: People) -> int | None:
-    """The public number of people, if every one of them is in the counts: no column drops a row."""
-    if people.contract.neighbors is not Neighbors.REPLACE_ONE:
+    """The public number of rows, if every one of them is in the counts: no column drops one."""
+    if not people.contract.rows_public:
         return None
     return None if people.contract.schema.dropping else people.contract.people
