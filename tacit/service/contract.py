@@ -102,7 +102,7 @@ class Contract:
             more = f"; so were those of {len(self.unsigned) - 1} more columns" if len(self.unsigned) > 1 else ""
             raise InvalidSchema(
                 f"{where}: the domain of {quoted(name)} was taken from the data{more}. What was read off the rows "
-                "tells about the people in them. Put there what everybody may know, add what could be there and is not, "
+                "tells about the people in them. Put there what everybody may know, add what may be and is not there, "
                 f'and change the line to domain = "{PUBLIC}". Nothing was spent.'
             )
 
