@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tacit.domain.person import Person
-from tacit.domain.schema import Categories, Integers, Numbers, Schema
+from tacit.domain.schema import Categories, Dates, Integers, Numbers, Schema
 from tacit.engines.table import Table, open_table
 from tacit.errors import InvalidData, TacitError
 
@@ -100,6 +100,7 @@ def only_hidden(folder: Path) -> Table:
 
 
 DAY = [datetime.date(2020, 1, 1)] * 3
+CLOCK = pa.array([1, 2, 3], pa.time32("s"))
 BAD: list[tuple[str, Callable[[Path], Any], type[TacitError]]] = [
     ("no such file", lambda folder: open_table(folder / "none.csv", PEOPLE), InvalidData),
     ("no such folder", lambda folder: open_table(folder / "none" / "t.parquet", PEOPLE), InvalidData),
@@ -143,6 +144,12 @@ BAD: list[tuple[str, Callable[[Path], Any], type[TacitError]]] = [
     ("numbers for truth values", of_arrow(Schema([Categories("age", (True, False))])), InvalidData),
     ("days for numbers with edges", of_arrow(Schema([Numbers("age", (0, 1))]), age=DAY), InvalidData),
     ("bytes of a fixed size", of_arrow(sex=pa.array([b"F"] * 3, pa.binary(1))), InvalidData),
+    ("numbers for days", of_arrow(Schema([Dates("age", "2024-01-01", "2024-12-31", "day")])), InvalidData),
+    (
+        "clock times for days",
+        of_arrow(Schema([Dates("age", "2024-01-01", "2024-12-31", "day")]), age=CLOCK),
+        InvalidData,
+    ),
     ("a person that is no column", of_person(), InvalidData),
     ("a person in another case", of_person(ID=[1, 2, 3]), InvalidData),
     ("a person that is a column of the universe", of_person("sex"), InvalidData),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 from bad_inputs_service import CONTRACT, CONTRACTS, Spoilt
 
 from tacit.domain.person import Person, Relation
-from tacit.domain.schema import Categories, Integers, Neighbors, Numbers, Schema
+from tacit.domain.schema import Categories, Dates, Integers, Neighbors, Numbers, Schema
 from tacit.errors import InvalidSchema
 from tacit.privacy.budget import Budget
 from tacit.service.contract import Contract
@@ -55,6 +57,14 @@ def test_under_replace_one_the_number_of_people_is_public(tmp_path: Path) -> Non
     text = CONTRACT.replace('"add-remove"', '"replace-one"\npeople = 65')
     contract = Contract.read(written(tmp_path, text))
     assert (contract.neighbors, contract.people) == (Neighbors.REPLACE_ONE, 65)
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_contract_declares_days_in_toml_s_own_way_or_as_texts(tmp_path: Path, quote: str) -> None:
+    days = f'from = {quote}2024-01-01{quote}\nto = {quote}2024-12-31{quote}\nby = "quarter"\n'
+    contract = Contract.read(written(tmp_path, CONTRACT.replace("low = 0\nhigh = 99\n", days)))
+    assert contract.schema["age"] == Dates("age", date(2024, 1, 1), date(2024, 12, 31), "quarter", outside="clamp")
+    assert Schema.of(json.loads(json.dumps(contract.schema.describe()))) == contract.schema
 
 
 PERSON = CONTRACT.replace('source = "people.csv"', 'source = "people.csv"\nperson = "name"\nmost_rows = 3')

@@ -46,6 +46,12 @@ _ARROW = {
     "DOUBLE": pa.float64(),
     "BOOLEAN": pa.bool_(),
     "VARCHAR": pa.string(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMP_S": pa.timestamp("s"),
+    "TIMESTAMP_MS": pa.timestamp("ms"),
+    "TIMESTAMP_NS": pa.timestamp("ns"),
+    "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", "UTC"),
     "UUID": pa.string(),  # as it is brought
     "BLOB": pa.binary(),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from decimal import Decimal
 from math import isnan
 from typing import Any, Protocol, TypeAlias
@@ -179,7 +180,8 @@ def _text(value: Any) -> bytes | None:
 
 def _written(value: object) -> bytes | None:
     if isinstance(value, np.datetime64 | np.timedelta64):
-        return None if np.isnat(value) else _STRANGE
+        day = isinstance(value, np.datetime64)
+        return None if np.isnat(value) else str(value).encode() if day else _STRANGE
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
@@ -188,6 +190,8 @@ def _written(value: object) -> bytes | None:
         return bytes(value)
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return None
+    if isinstance(value, date):
+        return value.isoformat().encode()
     if isinstance(value, bool):
         return b"true" if value else b"false"
     if isinstance(value, float):

@@ -8,6 +8,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +26,7 @@ MOST_PEOPLE = 10**12
 ROOMS = ("data", "privacy", "columns")
 DATA = ("source", "table", "name", "person", "most_rows")
 PRIVACY = ("neighbors", "people", "epsilon", "delta", "ledger")
-COLUMN = ("name", "categories", "low", "high", "edges", "domain", "missing", "outside")
+COLUMN = ("name", "categories", "low", "high", "edges", "from", "to", "by", "domain", "missing", "outside")
 PUBLIC, BOUGHT, FROM_DATA = "public", "bought", "from data"  # where a column's domain is from
 PLACES = {"missing": (DROP, CELL), "outside": (DROP, CELL, CLAMP), "domain": (PUBLIC, BOUGHT, FROM_DATA)}
 
@@ -208,6 +209,8 @@ def _fault(key: str, value: object) -> str | None:
         return f"{key} must be a whole number, not {quoted(value)}"
     if key in ("edges", "categories") and not isinstance(value, list):
         return f"{key} must be a list in [ ], not {quoted(value)}"
+    if key in ("from", "to") and (isinstance(value, datetime) or not isinstance(value, date | str)):
+        return f"{key} must be a day like 2024-12-31, not {quoted(value)}"
     if key in PLACES and value not in PLACES[key]:
         return f"{key} must be one of {', '.join(PLACES[key])}, not {quoted(value)}"
     if any(isinstance(number, int) and abs(number) >= 2**63 for number in _listed(value)):
