@@ -105,7 +105,7 @@ SCHEMAS: list[tuple[str, str, Callable[[], object]]] = [
     ("too many days", "1000000 days", lambda: Dates("visited", "0001-01-01", "9999-12-31", "year")),
     ("a period that is none", "'hour'", lambda: Dates("visited", "2024-01-01", "2024-12-31", "hour")),
     ("periods that are a list", "by is", lambda: Dates("visited", "2024-01-01", "2024-12-31", ["day"])),  # type: ignore[arg-type]
-    ("described days, and no period", "by", lambda: column_from({"name": "a", "from": "2024-01-01", "to": "2025-01-01"})),
+    ("described days, and no period", "by", lambda: column_from({"name": "a", "from": "2024-01-01", "to": ""})),
     ("a constant of another type, day", "'visited'", lambda: DAYS.locate(5)),
     ("no categories", "categories", lambda: Categories("sex", ())),
     ("a category twice", "twice", lambda: Categories("sex", ("F", "F"))),
