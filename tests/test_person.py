@@ -99,6 +99,14 @@ def test_the_kernel_draws_for_all_rows_of_a_person(mechanism: Laplace | Gaussian
     assert scales[1] == scales[0] * (3 if isinstance(mechanism, Laplace) else 9)  # a variance
 
 
+@pytest.mark.parametrize("rows", [0, -1, 0.5, True, None])
+def test_a_table_that_claims_less_than_a_row_of_a_person_has_no_curator(rows: object) -> None:
+    table = Visits(SCHEMA, np.zeros((9, 2), dtype=np.int64))
+    table.most_rows = rows  # type: ignore[assignment]
+    with pytest.raises(InvalidSchema, match="most rows of a person"):
+        Curator(table, MemoryLedger(PURE), ADD)
+
+
 def test_a_block_and_what_resumes_it_keep_to_the_rows_of_a_person() -> None:
     ours = curator()
     query = Counting.where(SCHEMA)

@@ -52,6 +52,9 @@ class Relation:
     neighbors: Neighbors
     rows: int = 1
 
+    def __post_init__(self) -> None:
+        whole(self.rows, "the most rows of a person", 1, MOST_ROWS, InvalidSchema)  # none would need no noise
+
     @classmethod
     def of(cls, given: Neighbors | Relation) -> Relation:
         """Neighbours alone speak of people of one row."""

@@ -46,8 +46,9 @@ def chosen(reading: Reading, lots: Lots, most: int) -> Chosen:
     law, and can be taken to be the same. Then the counts differ by at most `most` rows of that person. Two rows of
     one person with the same lot, one pair in 2^32, are told apart by which was read first.
 
-    It holds 16 to 32 bytes for each row that may still be chosen, of MOST_HELD rows at most; where there are more it
-    reads again, for the people who had to wait.
+    It holds 16 to 32 bytes for each row that may still be chosen, of MOST_HELD rows at most or of one bucket's; where
+    there are more it reads again, for the people who had to wait. Who waits depends on how many rows there are of whom,
+    and on no lot, so that the lots they draw then are as good as their first.
     """
     waiting, found, rows = list(range(BUCKETS)), list[NDArray[np.integer]](), 0
     while waiting:
