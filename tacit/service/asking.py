@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.domain.schema import Neighbors
 from tacit.domain.sql import asked
 from tacit.errors import InvalidParameter
 from tacit.mechanisms.answering import Answer
@@ -100,7 +99,7 @@ Said = tuple[str, tuple[str, ...], Answer, str]  # the question, the group, the 
 
 def _told(people: People, session: Session, texts: Sequence[str], request: str | None, screen: Screen) -> list[Said]:
     unknown = [text for text in texts if not session.known(text)]
-    with Reading(screen, people.contract.neighbors is Neighbors.REPLACE_ONE) as progress:
+    with Reading(screen, people.contract.rows_public) as progress:
         people.table.read([columns for text in unknown for columns in session.reads(text)], progress)  # in one pass
     said: list[Said] = []
     for text in texts:

@@ -10,6 +10,7 @@ from typing import Any
 from tacit.curator.ledger import Entry
 from tacit.rational import shown
 from tacit.service.account import Account
+from tacit.service.contract import Contract
 from tacit.service.located import printable
 from tacit.service.people import People
 from tacit.service.plan import delta_warnings
@@ -26,9 +27,14 @@ def create_ledger(path: Path, by: str, screen: Screen) -> None:
         account = Account.of(contract, ledger)
     screen.bare(printable(contract.ledger))
     screen.say(f"Made {printable(contract.ledger)} for {contract.name}.")
-    screen.facts([("budget", str(contract.budget)), ("neighbours", contract.neighbors.value)])
+    screen.facts([("budget", str(contract.budget)), ("neighbours", contract.neighbors.value), *_person(contract)])
     screen.say("Keep it with the table, and back it up: a table without its ledger can release nothing more.")
     screen.give({"ledger": os.fspath(contract.ledger), "contract": os.fspath(path), **account.describe()})
+
+
+def _person(contract: Contract) -> list[tuple[str, str]]:
+    person = contract.person
+    return [] if person is None else [("person", f"at most {person.most_rows} rows of each {person.column}")]
 
 
 def show_ledger(path: Path, screen: Screen) -> None:

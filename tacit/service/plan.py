@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tacit.curator.kernel import Curator
 from tacit.curator.ledger import Ledger
 from tacit.domain.query import LinearQuery, Marginal, Query
-from tacit.domain.schema import Neighbors, Schema
+from tacit.domain.schema import Schema
 from tacit.domain.workload import Workload
 from tacit.errors import BudgetExceeded, InvalidQuery, NoSuchGuarantee, quoted
 from tacit.mechanisms.marginals import PredictedError, predicted_error, release_marginals
@@ -65,7 +65,7 @@ class Plan:
                 "no bound; leave the delta out. Nothing was spent."
             ) from None
         total = known_total(people)
-        error = predicted_error(people.contract.schema, asked, budget, people.contract.neighbors, total=total)
+        error = predicted_error(people.contract.schema, asked, budget, people.contract.relation, total=total)
         return cls(people, asked, budget, price, total, error)
 
     @property
@@ -115,6 +115,7 @@ class Plan:
     def facts(self) -> list[tuple[str, str]]:
         """For people."""
         least, most = min(self.error.deviation.values()), max(self.error.deviation.values())
+        counted = self.people.contract.counted
         each = f"{least:,.1f}" if f"{least:,.1f}" == f"{most:,.1f}" else f"{least:,.1f} to {most:,.1f}"
         price = f", rho {shown(self.price, 4)}" if self.people.contract.budget.currency is Currency.RHO else ""
         return [
@@ -122,7 +123,7 @@ class Plan:
             ("price", f"{str(self).removeprefix('a release at ')}{price}"),
             (
                 "expected error",
-                f"{each} people a count (one standard deviation), {self.error.largest:,.0f} at the worst",
+                f"{each} {counted} a count (one standard deviation), {self.error.largest:,.0f} at the worst",
             ),
         ]
 
@@ -172,7 +173,7 @@ def as_marginals(workload: Query, schema: Schema) -> Workload:
 
 
 def known_total(people: People) -> int | None:
-    """The public number of people, if every one of them is in the counts: no column drops a row."""
-    if people.contract.neighbors is not Neighbors.REPLACE_ONE:
+    """The public number of rows, if every one of them is in the counts: no column drops one."""
+    if not people.contract.rows_public:
         return None
     return None if people.contract.schema.dropping else people.contract.people

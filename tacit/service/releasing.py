@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from tacit.domain.schema import Neighbors
 from tacit.errors import InvalidParameter, Unavailable
 from tacit.rational import shown, whole
 from tacit.service.account import Account
@@ -82,7 +81,7 @@ def keep_release(plan: Plan, shelf: Shelf, purpose: str, screen: Screen) -> Rele
     ledger = plan.people.ledger
     before = ledger.spent
     try:
-        with Reading(screen, plan.people.contract.neighbors is Neighbors.REPLACE_ONE) as progress:
+        with Reading(screen, plan.people.contract.rows_public) as progress:
             plan.read(progress)
         with finishing(), Waiting(screen, "drawing the noise"):
             released = plan.run(purpose=purpose)
