@@ -54,6 +54,7 @@ class Contract:
     delta: Fraction
     ledger: Path
     unsigned: tuple[tuple[str, str], ...] = ()  # the columns whose domain is from the data, and where that stands
+    bought: tuple[str, ...] = ()  # the columns whose domain was released under the ledger
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Contract:
@@ -84,6 +85,7 @@ class Contract:
                 for which, column in enumerate(said["columns"])
                 if column.get("domain") == FROM_DATA
             ),
+            bought=tuple(column["name"] for column in said["columns"] if column.get("domain") == BOUGHT),
             ledger=_ledger(privacy, file, source, place),
             **_promise(privacy, place),
         )
@@ -130,7 +132,23 @@ class Contract:
         if self.person is not None:
             column = hashlib.sha256(self.person.column.encode()).hexdigest()[:16]
             each = f", {self.person.most_rows} rows of each {column}"
-        return f"{name}; {identity}; schema {self.schema.digest()}; {self.neighbors.value}{people}{each}"
+        return f"{name}; {identity}; schema {self._digest()}; {self.neighbors.value}{people}{each}"
+
+    def _digest(self) -> str:
+        """Of the universe, as it was known when the ledger was made: a domain that is bought came afterwards."""
+        if not self.bought:
+            return self.schema.digest()
+        known = [
+            {key: value for key, value in said.items() if said["name"] not in self.bought or key == "name"}
+            for said in self.schema.describe()
+        ]
+        said = json.dumps([known, "bought"], sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(said.encode()).hexdigest()[:32]
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """Where the domains are from that are not simply public."""
+        return {name: FROM_DATA for name, _ in self.unsigned} | dict.fromkeys(self.bought, BOUGHT)
 
     def unlike(self, subject: str) -> str:
         """In what this contract differs from the one that a ledger was made for."""
@@ -174,7 +192,12 @@ def _room(said: Mapping[str, Any], name: str, keys: tuple[str, ...], place: Plac
 def _schema(said: Mapping[str, Any], place: Place) -> Schema:
     columns = said.get("columns")
     if columns is None:
-        raise InvalidSchema(f"{place.file} declares no columns; write a [[columns]] for each. Nothing was spent.")
+        drafted = place.drafted("[[columns]]")
+        raise InvalidSchema(
+            f"{place.file} declares no columns; write a [[columns]] for each"
+            + (f", or fill in what is drafted from line {drafted} on" if drafted else "")
+            + ". Nothing was spent."
+        )
     if not isinstance(columns, list) or not all(isinstance(column, dict) for column in columns):
         place.refuse("", 0, "columns", "each column is a table of its own: write [[columns]], in double brackets")
     made = []

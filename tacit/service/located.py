@@ -32,6 +32,11 @@ class Place:
         table = f" [[columns]] {which + 1}" if room == "columns" else f" [{room}]" if room else ""
         return f"{self.file}{f', line {line}' if line else ''}{',' if table else ''}{table}"
 
+    def drafted(self, header: str) -> int | None:
+        """The first line where such a table waits to be filled in: where it is commented out."""
+        lines = enumerate(self.text.splitlines(), 1)
+        return next((number for number, line in lines if line.replace(" ", "") == f"#{header}"), None)
+
     def refuse(self, room: str, which: int, key: str, why: str) -> NoReturn:
         raise InvalidSchema(f"{self.at(room, which, key)}: {why}. Nothing was spent.")
 
