@@ -26,9 +26,10 @@ MOST_PEOPLE = 10**12
 
 ROOMS = ("data", "privacy", "columns")
 DATA = ("source", "table", "name", "person", "most_rows")
-PRIVACY = ("neighbors", "people", "epsilon", "delta", "ledger")
+PRIVACY = ("neighbors", "people", "epsilon", "delta", "ledger", "domains")
 COLUMN = ("name", "categories", "low", "high", "edges", "from", "to", "by", "domain", "missing", "outside")
 PUBLIC, BOUGHT, FROM_DATA = "public", "bought", "from data"  # where a column's domain is from
+OPEN = "open"  # in a subject, instead of the columns
 PLACES = {"missing": (DROP, CELL), "outside": (DROP, CELL, CLAMP), "domain": (PUBLIC, BOUGHT, FROM_DATA)}
 
 
@@ -55,14 +56,15 @@ class Contract:
     ledger: Path
     unsigned: tuple[tuple[str, str], ...] = ()  # the columns whose domain is from the data, and where that stands
     bought: tuple[str, ...] = ()  # the columns whose domain was released under the ledger
+    open: bool = False  # whether the ledger was made before the domains were known, and is bound to no columns
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Contract:
-        """Reads and checks a contract; touches neither the data nor the ledger."""
+    def read(cls, path: str | os.PathLike[str], text: str | None = None) -> Contract:
+        """Reads and checks a contract; touches neither the data nor the ledger. A `text` is one not yet written."""
         if not isinstance(path, str | os.PathLike) or "\0" in os.fsdecode(path):
             raise InvalidSchema(f"a contract is named by its path, not by {quoted(path)}. Nothing was spent.")
         file = Path(os.fsdecode(path))
-        place = Place(file)
+        place = Place(file, text)
         said = _parsed(place)
         place.known(said, ROOMS, "")
         data, privacy = (_room(said, name, keys, place) for name, keys in (("data", DATA), ("privacy", PRIVACY)))
@@ -86,6 +88,7 @@ class Contract:
                 if column.get("domain") == FROM_DATA
             ),
             bought=tuple(column["name"] for column in said["columns"] if column.get("domain") == BOUGHT),
+            open=_open(privacy, place),
             ledger=_ledger(privacy, file, source, place),
             **_promise(privacy, place),
         )
@@ -132,18 +135,8 @@ class Contract:
         if self.person is not None:
             column = hashlib.sha256(self.person.column.encode()).hexdigest()[:16]
             each = f", {self.person.most_rows} rows of each {column}"
-        return f"{name}; {identity}; schema {self._digest()}; {self.neighbors.value}{people}{each}"
-
-    def _digest(self) -> str:
-        """Of the universe, as it was known when the ledger was made: a domain that is bought came afterwards."""
-        if not self.bought:
-            return self.schema.digest()
-        known = [
-            {key: value for key, value in said.items() if said["name"] not in self.bought or key == "name"}
-            for said in self.schema.describe()
-        ]
-        said = json.dumps([known, "bought"], sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(said.encode()).hexdigest()[:32]
+        columns = OPEN if self.open else self.schema.digest()
+        return f"{name}; {identity}; schema {columns}; {self.neighbors.value}{people}{each}"
 
     @property
     def marks(self) -> dict[str, str]:
@@ -214,6 +207,13 @@ def _schema(said: Mapping[str, Any], place: Place) -> Schema:
         return Schema(made)
     except InvalidSchema as error:
         raise place.wrap(error, "") from None
+
+
+def _open(said: Mapping[str, Any], place: Place) -> bool:
+    """Whether the domains were to be bought under this ledger."""
+    if said.get("domains", PUBLIC) not in (PUBLIC, BOUGHT):
+        place.refuse("privacy", 0, "domains", f"domains must be {PUBLIC} or {BOUGHT}, not {quoted(said['domains'])}")
+    return said.get("domains") == BOUGHT
 
 
 def _person(data: Mapping[str, Any], schema: Schema, place: Place) -> Person | None:

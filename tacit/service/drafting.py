@@ -11,7 +11,7 @@ from typing import Any
 from tacit.domain.schema import checked_name
 from tacit.engines.header import DAYS, NONE, REAL, TEXT, UNTYPED, WHOLE, sort_of
 from tacit.errors import InvalidSchema
-from tacit.service.contract import BOUGHT, FROM_DATA
+from tacit.service.contract import FROM_DATA
 from tacit.service.domains import Domain
 
 WIDE = 100  # letters in a line of a list
@@ -73,6 +73,7 @@ class Draft:
     domains: Mapping[str, Domain]
     left_out: frozenset[str] = frozenset()  # by name, as was asked
     read: bool = False  # whether rows were read for it
+    bought: bool = False  # whether its ledger was made before its domains were known
 
     @property
     def open(self) -> list[str]:
@@ -101,7 +102,7 @@ class Draft:
     def _lines(self) -> Iterator[str]:
         marks = {domain.mark for domain in self.domains.values()}
         loud = FROM_DATA in marks or self.read
-        reading = "" if loud or BOUGHT in marks else "; no row was read"
+        reading = "" if loud or self.bought else "; no row was read"
         yield HEAD.format(what=comment(self.source), reading=reading).rstrip("\n")
         if loud:
             yield LOUD.rstrip("\n")
@@ -136,6 +137,8 @@ class Draft:
         else:
             yield f"delta = {text(said.delta)}"
         yield f"ledger = {text(said.ledger)}  # what was spent, by whom, for what; made once by `tacit ledger create`"
+        if self.bought:
+            yield 'domains = "bought"  # the ledger was made before they were known, so columns may still be added'
 
     def _column(self, name: str, kind: str | None) -> Iterator[str]:
         shown = comment(name)
@@ -165,7 +168,7 @@ def declared(name: str, domain: Domain) -> Iterator[str]:
     if domain.mark == FROM_DATA:
         yield 'domain = "from data"  # READ OFF THE ROWS: make it what everybody may know, then write "public"'
     elif domain.mark:
-        yield f'domain = "{domain.mark}"  # released under the ledger, with the noise that this takes'
+        yield f'domain = "{domain.mark}"  # released under the ledger, by a mechanism that protects people'
 
 
 def undecided(name: str, kind: str) -> Iterator[str]:

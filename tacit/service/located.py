@@ -21,9 +21,9 @@ Position: TypeAlias = tuple[str, int, str]  # the table, which one of its name, 
 class Place:
     """A contract's text, and refusals that point into it."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, text: str | None = None) -> None:
         self.file = printable(file)
-        self.text = _read(file)
+        self.text = _read(file) if text is None else text
 
     def at(self, room: str, which: int = 0, key: str = "") -> str:
         """File, line and table, as far as they are known."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tacit.engines.header import NONE, TRUTH, columns_of, sort_of
 from tacit.errors import InvalidBudget, InvalidParameter, InvalidSchema, Unavailable, quoted
 from tacit.privacy.budget import checked_delta, checked_epsilon
 from tacit.rational import whole
-from tacit.service.contract import MOST_PEOPLE, Contract
+from tacit.service.contract import MOST_PEOPLE
 from tacit.service.domains import FORMS, Domain, decided, domain, must_be_in, names
 from tacit.service.drafting import Draft, Promise, truths
 from tacit.service.keep import reason
@@ -43,6 +43,16 @@ class Begun:
     delta: str | None
     ledger: str | None
     force: bool
+
+
+def refuse_stray(given: Mapping[str, object], from_data: bool, buy_domains: bool) -> None:
+    """Refuses options that would do nothing: they were meant to do something."""
+    if from_data and buy_domains:
+        raise InvalidParameter("say --from-data or --buy-domains, not both. Nothing was read.")
+    for option, value in given.items():
+        needed = "from-data" if option == "most-categories" else "buy-domains"
+        if value is not None and not (from_data if needed == "from-data" else buy_domains):
+            raise InvalidParameter(f"--{option} is for --{needed}. Nothing was read.")
 
 
 def begin(begun: Begun, ask: bool, screen: Screen) -> None:
@@ -203,9 +213,9 @@ def report(draft: Draft, begun: Begun, screen: Screen) -> None:
     screen.say(f"Drafted {out} for {printable(draft.source)}{'' if draft.read else '; no row was read'}.")
     screen.facts(
         [
-            ("declared", _listed(name for name in draft.columns if name in draft.domains)),
-            ("to fill in", _listed(f"{what} (line {line})" for line, what in draft.lines_to_fill)),
-            ("left out", _listed(sorted(draft.left_out))),
+            ("declared", listed(name for name in draft.columns if name in draft.domains)),
+            ("to fill in", listed(f"{what} (line {line})" for line, what in draft.lines_to_fill)),
+            ("left out", listed(sorted(draft.left_out))),
         ]
         if not draft.read
         else [("domains", "as the draft says, which is as confidential as the data until you have signed it")]
@@ -229,15 +239,8 @@ def report(draft: Draft, begun: Begun, screen: Screen) -> None:
     )
 
 
-def _listed(found: object) -> str:
-    words = [plain(str(word)) for word in found]  # type: ignore[attr-defined]
+def listed(found: Iterable[object]) -> str:
+    """Some words in a row, the first of many."""
+    words = [plain(str(word)) for word in found]
     more = f" and {len(words) - 20} more" if len(words) > 20 else ""
     return ", ".join(words[:20]) + more or "-"
-
-
-def complete(path: Path) -> Contract | None:
-    """The contract, if the draft is one already."""
-    try:
-        return Contract.read(path)
-    except (InvalidSchema, InvalidBudget):
-        return None
