@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from tacit.domain.column import MISSING, OUTSIDE, checked_name
 from tacit.domain.grid import Norm
-from tacit.domain.query import Columns, Counts, Query
+from tacit.domain.query import MOST_QUERY_CELLS, Columns, Counts, Query
 from tacit.domain.schema import Neighbors, Schema
-from tacit.rational import sqrt_up
+from tacit.errors import InvalidQuery
+from tacit.rational import sqrt_up, whole
 
 Listed: TypeAlias = Iterable[tuple[Sequence[bytes], NDArray[np.int64]]]  # each value once, with its count, above 0
 
@@ -28,9 +29,11 @@ class Values(Query):
     """
 
     column: str
+    cells: int = 1  # of the column's domain, where it has one
 
     def __post_init__(self) -> None:
         checked_name(self.column)
+        whole(self.cells, "the number of cells", 1, MOST_QUERY_CELLS, InvalidQuery)
 
     @property
     def reads(self) -> tuple[Columns, ...]:
@@ -38,7 +41,7 @@ class Values(Query):
 
     @property
     def size(self) -> int:
-        return 1
+        return self.cells
 
     def units(self, *tables: Counts) -> NDArray[Any]:
         return np.asarray(tables[0]).reshape(-1)

@@ -16,7 +16,7 @@ from tacit.domain.workload import marginals
 from tacit.engines.table import MOST_CELLS_AT_ONCE
 from tacit.rational import shown
 from tacit.service.account import Account
-from tacit.service.contract import Contract
+from tacit.service.contract import PUBLIC, Contract
 from tacit.service.located import printable
 from tacit.service.people import People
 from tacit.service.plan import delta_warnings
@@ -24,7 +24,7 @@ from tacit.service.show import Screen
 
 PLANNED = 200  # columns of which the noise is worked out
 NOISY = 0.05  # a share of the people; noise beyond it leaves little to see
-MISSES = {"drop": "leaves its row out", CELL: "has a cell", CLAMP: "counts at the nearest end"}
+MISSES = {"drop": "row left out", CELL: "own cell", CLAMP: "nearest end"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Checked:
     def _noise(self) -> tuple[str, ...]:
         """That there are too few people for this budget, where their number is public."""
         people, schema = self.contract.people, self.contract.schema
-        if people is None or len(schema) > PLANNED:
+        if people is None or len(schema) > PLANNED or self.contract.unsigned:
             return ()
         plan = People(self.contract).plan(marginals(schema, 1), epsilon=self.contract.epsilon)
         deviation = max(plan.error.deviation.values())
@@ -80,6 +80,8 @@ class Checked:
 
     def _universe(self) -> tuple[str, ...]:
         """What the size of the universe rules out."""
+        if self.contract.unsigned:
+            return ()
         schema, found = self.contract.schema, []
         if schema.universe > MOST_CELLS:
             found.append(
@@ -121,7 +123,7 @@ class Checked:
         at = f" at delta {shown(contract.delta)}" if contract.delta else ", pure"
         facts = [
             ("source", f"{printable(contract.source)} ({self.kind}); all columns are there; no row was read"),
-            ("universe", f"{len(contract.schema)} columns, {_power(contract.schema.universe)} cells"),
+            ("universe", f"{len(contract.schema)} columns, {self._cells}"),
             ("person", each),
             ("number of people", people),
             ("neighbours", contract.neighbors.value),
@@ -131,6 +133,21 @@ class Checked:
             return [*facts, ("ledger", f"not made yet: {printable(contract.ledger)}")]
         return [*facts, *self.account.facts()]
 
+    @property
+    def _cells(self) -> str:
+        """Of a domain that nobody has signed the size tells about the rows as well."""
+        return (
+            "of which some are not signed"
+            if self.contract.unsigned
+            else f"{power(self.contract.schema.universe)} cells"
+        )
+
+    @property
+    def columns(self) -> list[tuple[Column, bool]]:
+        """The columns, and whether what is declared of each is public."""
+        unsigned = {name for name, _ in self.contract.unsigned}
+        return [(column, column.name not in unsigned) for column in self.contract.schema]
+
     def describe(self) -> dict[str, Any]:
         """For machines."""
         contract, person = self.contract, self.contract.person
@@ -139,10 +156,14 @@ class Checked:
             "source": contract.source,
             "kind": self.kind,
             "columns": [
-                {**column.describe(), "cells": column.size, "domain": contract.marks.get(column.name, "public")}
-                for column in contract.schema
+                {
+                    "name": column.name,
+                    **({**column.describe(), "cells": column.size} if public else {}),
+                    "domain": contract.marks.get(column.name, PUBLIC),
+                }
+                for column, public in self.columns
             ],
-            "universe": contract.schema.universe,
+            "universe": None if contract.unsigned else contract.schema.universe,
             "person": None if person is None else {"column": person.column, "most_rows": person.most_rows},
             "people": contract.people,
             "neighbors": contract.neighbors.value,
@@ -164,10 +185,16 @@ def check(path: Path, screen: Screen) -> None:
     screen.say(f"{printable(path)}: what will happen under it")
     screen.facts(checked.facts())
     rows = [
-        (column.name, domain(column), f"{column.size:,}", MISSES[column.missing], MISSES[column.outside])
-        for column in contract.schema
+        (
+            column.name,
+            domain(column) if public else "not signed",
+            f"{column.size:,}" if public else "-",
+            MISSES[column.missing],
+            MISSES[column.outside],
+        )
+        for column, public in checked.columns
     ]
-    screen.table(("column", "domain", "cells", "no value", "another value"), rows, words=(0, 1, 3, 4))
+    screen.table(("column", "domain", "cells", "no value", "other value"), rows, words=(0, 1, 3, 4))
     if contract.schema.dropping:
         screen.say("A row that is left out is in no count: all tables speak of the same rows.")
     screen.say(f"Next: {checked.next}")
@@ -186,7 +213,7 @@ def domain(column: Column) -> str:
     return f"{kind}{few}{', ...' if column.domain_size > 4 else ''}"
 
 
-def _power(cells: int) -> str:
+def power(cells: int) -> str:
     """A number of cells, short."""
     if cells < 10**12:
         return f"{cells:,}"
