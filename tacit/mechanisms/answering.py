@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.domain.query import Columns, Counting, Linear, LinearQuery
 from tacit.domain.weights import Weights
-from tacit.errors import InvalidQuery, Unavailable
+from tacit.errors import BudgetExceeded, InvalidQuery, Unavailable
 from tacit.mechanisms.matching import MatchingWeights
 from tacit.mechanisms.surprise import Surprises
 from tacit.mechanisms.updates import Update
@@ -128,6 +128,9 @@ class Answering:
         except Unavailable:
             self._left = 0
             raise
+        except BudgetExceeded:  # what was paid for was lost, to an interrupt: as after the last paid answer
+            self._left = 0
+            return Answer(believed, True, None, 0)
         if surprise is None:
             return Answer(believed, True, self._free_error, self._left)
         value, direction = surprise

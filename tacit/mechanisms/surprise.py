@@ -8,9 +8,9 @@ from typing import Protocol
 from tacit.curator.kernel import Curator
 from tacit.domain.away import Away
 from tacit.domain.query import LinearQuery
-from tacit.errors import Unavailable
+from tacit.errors import BudgetExceeded, Unavailable
 from tacit.mechanisms.sparse import NumericSparse, Openings, lean
-from tacit.mechanisms.total import noise
+from tacit.mechanisms.total import noise, noise_bound
 from tacit.primitives.additive import each
 from tacit.primitives.mechanism import Interactive, Mechanism
 from tacit.rational import Number
@@ -45,6 +45,7 @@ class Absolute:
         self, questions: Curator, answers: Curator, *, threshold: Number, count: int, grid: Number, sittings: int = 1
     ) -> None:
         self._answers, self._count, self._noise = answers, count, noise(answers.budget / count)
+        self._grid = grid
         self._sessions, self._vector = lean(questions.budget, threshold, count, grid=grid, least=sittings)
         self._vector.check()
         openings = _times(questions, self._vector)
@@ -60,14 +61,14 @@ class Absolute:
         if not self._openings.ask(Away(query, believed)):
             return None
         value = float(self._answers.release(self._noise, query).item())
-        with suppress(Unavailable):  # what was answered is told; the next question tries again, and says why it cannot
+        with suppress(Unavailable, BudgetExceeded):  # what was answered is told; the next question tries again
             self._openings.ready()
         return value, -1 if value < believed else 1
 
     def errors(self, beta: float, queries: int) -> tuple[float, float]:
         above = float(self._vector.threshold) + self._vector.no_bound(each(beta / 2, self._sessions))
         # the grid of a query is at most 1, and the hypothesis' answer is rounded to it
-        return above + 1, self._noise.error_bound(beta / 2, coordinates=self._count)
+        return above + 1, noise_bound(self._noise, beta / 2, self._count, self._grid)
 
 
 def _times(curator: Curator, paid: Mechanism | Interactive) -> int:

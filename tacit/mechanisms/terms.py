@@ -13,7 +13,7 @@ from tacit.domain.workload import marginals
 from tacit.errors import InvalidParameter, NoSuchGuarantee, quoted
 from tacit.mechanisms.matching import MatchingWeights
 from tacit.mechanisms.sparse import lean
-from tacit.mechanisms.total import noise
+from tacit.mechanisms.total import noise, noise_bound
 from tacit.mechanisms.updates import Update
 from tacit.primitives.additive import each
 from tacit.primitives.mechanism import chance
@@ -121,7 +121,7 @@ def choose(
         for share in _SHARES:
             sessions, vector = lean(rest * (1 - share), 0, count, grid=exact(grid, "the grid"), least=sittings)
             paid = noise(rest * share / count)
-            erring = paid.error_bound(beta / 4, coordinates=count)
+            erring = noise_bound(paid, beta / 4, count, grid)
             alarm = float(vector.query_scale * vector.grid) * log(max(k / _alarms(spare, beta / 4), 1.0))
             threshold = ceil(n * alpha + 2 * erring + alarm)
             error = threshold + vector.no_bound(each(beta / 2, sessions)) + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import ceil
 
 from tacit.curator.kernel import Curator
 from tacit.domain.query import Counting
@@ -36,3 +37,12 @@ def told(curator: Curator, budget: Budget) -> float:
 def noise(budget: Budget) -> Laplace | Gaussian:
     """The additive noise that one release under all of this budget has."""
     return Laplace(budget.epsilon) if budget.currency is Currency.EPSILON else Gaussian(budget.rho)
+
+
+def noise_bound(drawn: Laplace | Gaussian, beta: float, count: int, grid: Number) -> float:
+    """How far off so many answers may be, each on whatever grid that this one divides: a whole number.
+
+    A coarse grid's bound is none for a finer one, whose noise passes a whole number more often; on any grid it does so
+    no more often than on the line.
+    """
+    return float(ceil(drawn.error_bound(beta, coordinates=count, grid=grid)))
