@@ -10,7 +10,7 @@ from tacit.curator.kernel import Curator
 from tacit.domain.away import Away
 from tacit.domain.grid import one_part
 from tacit.domain.query import LinearQuery
-from tacit.errors import Unavailable
+from tacit.errors import BudgetExceeded, Unavailable
 from tacit.mechanisms.sparse import NumericSparse, Openings, lean
 from tacit.mechanisms.total import noise
 from tacit.primitives.additive import Gaussian, Laplace, each
@@ -64,7 +64,7 @@ class Absolute:
         if not self._openings.ask(Away(query, believed)):
             return None
         value = float(self._answers.release(self._noise, query).item())
-        with suppress(Unavailable):  # what was answered is told; the next question tries again, and says why it cannot
+        with suppress(Unavailable, BudgetExceeded):  # what was answered is told; the next question tries again
             self._openings.ready()
         return value, -1 if value < believed else 1
 
