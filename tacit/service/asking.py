@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.domain.sql import asked
-from tacit.errors import InvalidParameter
+from tacit.errors import InvalidParameter, TacitError
 from tacit.mechanisms.answering import Answer
+from tacit.rational import shown
 from tacit.service.account import Account
 from tacit.service.people import People
 from tacit.service.released import Release, load
-from tacit.service.session import Session, identifier
+from tacit.service.session import Session, alone, identifier, questions
 from tacit.service.show import Reading, Screen, Waiting, count
 
 MOST_QUESTIONS = 10**6
@@ -81,17 +82,38 @@ def _of_people(asking: Asking, screen: Screen) -> None:
         if asking.request is not None and len(texts) != 1:
             raise InvalidParameter("--request names one question, and there are several. Nothing was spent.")
         identifier(asking.request)
-        for text in texts:
-            asked(text, people.schema)  # refused while nothing is spent
-        with Waiting(screen, "opening the session"):
-            session = people.session(
-                name, epsilon=asking.epsilon, delta=asking.delta, queries=asking.queries, purpose=asking.purpose
-            )
-        with session:
+        for text in texts:  # refused while nothing is spent
+            cells = questions(text, people.schema)
+            if asking.request is not None:
+                alone(cells)
+        with _charges(people), _opened(people, name, asking, screen) as session:
             if asking.epsilon is not None:
                 screen.note(str(session.terms))
             said = _told(people, session, texts, asking.request, screen)
             _shown(said, session, Account.of(people.contract, people.ledger), screen)
+
+
+def _opened(people: People, name: str, asking: Asking, screen: Screen) -> Session:
+    with Waiting(screen, "opening the session"):
+        return people.session(
+            name, epsilon=asking.epsilon, delta=asking.delta, queries=asking.queries, purpose=asking.purpose
+        )
+
+
+@contextmanager
+def _charges(people: People) -> Iterator[None]:
+    """Whatever stops it from here on says what was charged until then."""
+    before = people.ledger.spent
+    try:
+        yield
+    except (KeyboardInterrupt, TacitError) as stop:
+        kind, text = type(stop), str(stop) or "interrupted. Nothing was spent."
+        if gone := people.ledger.spent - before:
+            text = (
+                f"{text.removesuffix(' Nothing was spent.')} {shown(gone, 6)} was charged while this ran, and stays "
+                "charged; what the session had answered is kept."
+            )
+        raise kind(text) from None
 
 
 Said = tuple[str, tuple[str, ...], Answer, str]  # the question, the group, the answer, what it cost
