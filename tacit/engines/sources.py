@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from math import isnan
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
 from tacit.domain.query import Columns
+from tacit.domain.schema import Schema
+from tacit.engines.counting import Tally
 from tacit.engines.figures import is_text
 from tacit.engines.files import Files
 from tacit.errors import InvalidData, quoted
 
 _STRANGE = b"\xff"  # no text, no number: outside every domain
 
+Progress: TypeAlias = Callable[[int, int | None], None]
 Header: TypeAlias = Sequence[tuple[str, pa.DataType]]  # the columns that a part of a source has
 
 
@@ -41,6 +44,17 @@ class Source(Protocol):
 
     def batches(self, names: Columns, rows: int) -> Iterator[pa.RecordBatch]:
         """All rows, about so many at a time, with these columns in this order."""
+        ...
+
+
+@runtime_checkable
+class Distributed(Source, Protocol):
+    """A source whose rows stay where they are: the kernel goes to them, and their counts come back."""
+
+    def tallied(
+        self, schema: Schema, names: Columns, column_sets: Sequence[Columns], progress: Progress | None
+    ) -> Tally:
+        """One pass over all rows, of which these columns are read."""
         ...
 
 

@@ -5,25 +5,22 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.domain.query import Columns
 from tacit.domain.schema import Schema
-from tacit.engines.counting import Tally, chunk, summed
+from tacit.engines.counting import Tally, chunk, encoded, summed
 from tacit.engines.encode import Encoder, encoder
-from tacit.engines.figures import primitives
 from tacit.engines.files import Files
-from tacit.engines.sources import Frame, Header, Parquet, Source
+from tacit.engines.sources import Distributed, Frame, Header, Parquet, Progress, Source
 from tacit.errors import DataUnavailable, InvalidData, InvalidQuery, quoted
 
-Progress: TypeAlias = Callable[[int, int | None], None]
-
 MOST_CELLS_AT_ONCE = 2 * 10**8  # of all column sets that are asked for together
+SPARK = "spark"
 CACHED_BYTES, CACHED_TABLES = 2**28, 2**10
 
 
@@ -120,15 +117,12 @@ class Table:
         """One pass over all rows."""
         wanted = self._dropping.union(*column_sets)
         names = tuple(name for name in self.schema.names if name in wanted) or self.schema.names[:1]
+        if isinstance(self._source, Distributed):
+            return self._source.tallied(self.schema, names, column_sets, progress)
         tally = Tally(dict(zip(self.schema.names, self.schema.sizes(self.schema.names), strict=True)), column_sets)
         done = 0
         for batch in self._source.batches(names, chunk(len(names))):
-            codes, dropped = {}, None
-            for name, values in zip(names, batch.columns, strict=True):
-                encodes = self._encoders[name]
-                coded = name in self._source.coded
-                codes[name], away = encodes.settled(primitives(values)) if coded else encodes(values)
-                dropped = away if dropped is None else dropped if away is None else dropped | away
+            codes, dropped = encoded(self._encoders, names, batch.columns, self._source.coded)
             tally.add(codes, batch.num_rows, dropped)
             done += batch.num_rows
             if progress is not None:
@@ -154,15 +148,32 @@ class Table:
             size -= self._tables.popitem(last=False)[1].nbytes
 
 
-def open_table(source: object, schema: Schema, *, table: str | None = None, multiline: bool = False) -> Table:
+def open_table(
+    source: object,
+    schema: Schema,
+    *,
+    table: str | None = None,
+    multiline: bool = False,
+    engine: str | None = None,
+    person: str | None = None,
+    most: int = 1,
+) -> Table:
     """The table that a path, a frame or an Arrow object holds; refuses what the contract does not fit.
 
     A path is a file (.csv, .tsv, .parquet, .duckdb), a folder of such files, or a pattern such as `data/*.parquet`;
     `table` names the table of a DuckDB file; `multiline` says that fields of a CSV file hold line ends in quotes.
+    A frame of Spark is counted by Spark; with `engine="spark"` so are paths and, where the source is "spark", `table`
+    names one of its catalogue. There `person` names the column that tells people apart, of whom `most` rows count.
 
     Privacy: a line of a CSV file is a row, whatever stands in it and in other lines. With `multiline` a row is what is
     between two line ends outside quotes, which is safe only where the file's writer quotes correctly.
     """
+    if engine is not None or is_frame(source):
+        if multiline:
+            raise InvalidData("multiline=True is not for Spark; write such texts to Parquet. Nothing was read.")
+        return Table(schema, _of_spark(source, table, engine, person, most))
+    if person is not None:
+        raise InvalidData("person=... is for Spark. Nothing was read.")
     if not isinstance(source, str | os.PathLike):
         if table is not None:
             raise InvalidData(f"table={quoted(table)} is for a DuckDB file. Nothing was read.")
@@ -184,6 +195,33 @@ def open_table(source: object, schema: Schema, *, table: str | None = None, mult
     from tacit.engines.delimited import Delimited
 
     return Table(schema, Delimited(files, multiline=multiline))
+
+
+def _of_spark(source: object, table: str | None, engine: str | None, person: str | None, most: int) -> Source:
+    from tacit.engines.lake import of_frame, of_place, of_table
+
+    if engine not in (None, SPARK):
+        raise InvalidData(f"engine={quoted(engine)}; the only one with a name is {SPARK!r}. Nothing was read.")
+    if is_frame(source):
+        if table is not None:
+            raise InvalidData(f"table={quoted(table)} is for a catalogue, not for a frame. Nothing was read.")
+        return of_frame(source, person=person, most=most)
+    if not isinstance(source, str | os.PathLike):
+        raise InvalidData(
+            f"Spark reads a path, a frame of its own or {SPARK!r}, not a {quoted(type(source).__name__)}. "
+            "Nothing was read."
+        )
+    if table is None:
+        return of_place(os.fsdecode(os.fspath(source)), person=person, most=most)
+    if source != SPARK:
+        raise InvalidData(f"table={quoted(table)} is in Spark's catalogue; name {SPARK!r} as source. Nothing was read.")
+    return of_table(table, person=person, most=most)
+
+
+def is_frame(source: object) -> bool:
+    """Whether this is a frame of Spark, of whichever kind; loads none of it."""
+    kind = type(source)
+    return kind.__module__.startswith("pyspark.") and kind.__name__ == "DataFrame"
 
 
 def _check(encoders: Mapping[str, Encoder], header: Header) -> None:
