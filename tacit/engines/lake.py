@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -169,10 +168,3 @@ def _arrow_type(kind: str) -> Any:
     if kind.startswith(("varchar(", "char(", "string ")):  # a collation is no business of bytes
         return pa.string()
     return _ARROW.get(kind, kind)
-
-
-def location(source: str, folder: Path) -> str:
-    """Where Spark finds what a contract names: with a scheme, or absolute, as it stands; else beside the contract."""
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", source) or os.path.isabs(source):
-        return source
-    return "file://" + os.path.abspath(folder / source)

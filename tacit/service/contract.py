@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ from tacit.service.located import Place
 MOST_PEOPLE = 10**12
 
 ROOMS = ("data", "privacy", "columns")
-DATA = ("source", "table", "name")
+DATA = ("source", "table", "name", "engine")
+ENGINES = ("spark",)  # those that have to be named
 PRIVACY = ("neighbors", "people", "epsilon", "delta", "ledger")
 COLUMN = ("name", "categories", "low", "high", "edges", "missing", "outside")
 PLACES = {"missing": (DROP, CELL), "outside": (DROP, CELL, CLAMP)}
@@ -39,6 +41,7 @@ class Contract:
     path: Path
     source: str  # as written
     table: str | None
+    engine: str | None  # by whom the rows are read, if not by the kind of the source
     name: str  # what the ledger knows the table by; the source as written, unless the contract says
     schema: Schema
     neighbors: Neighbors
@@ -63,6 +66,7 @@ class Contract:
             path=file,
             source=source,
             table=place.string(data, "data", "table") if "table" in data else None,
+            engine=_engine(data, place),
             name=place.string(data, "data", "name") if "name" in data else source,
             schema=_schema(said, place),
             ledger=_ledger(privacy, file, source, place),
@@ -71,7 +75,15 @@ class Contract:
 
     @property
     def location(self) -> str:
-        """Where the data is: the source, seen from the contract's folder."""
+        """Where the data is: the source, seen from the contract's folder; Spark has file systems and tables besides."""
+        if self.engine is not None:
+            if (
+                re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", self.source)
+                or os.path.isabs(self.source)
+                or self.table is not None
+            ):
+                return self.source
+            return "file://" + os.path.abspath(self.path.parent / self.source)
         return os.path.join(self.path.parent, self.source)
 
     @property
@@ -113,6 +125,14 @@ def _room(said: Mapping[str, Any], name: str, keys: tuple[str, ...], place: Plac
         place.refuse("", 0, name, f"{name} must be a table: write [{name}] on a line of its own")
     place.known(room, keys, name)
     return room
+
+
+def _engine(data: Mapping[str, Any], place: Place) -> str | None:
+    if "engine" not in data:
+        return None
+    if (engine := place.string(data, "data", "engine")) not in ENGINES:
+        place.refuse("data", 0, "engine", f"engine must be {' or '.join(ENGINES)}, not {quoted(engine)}")
+    return engine
 
 
 def _schema(said: Mapping[str, Any], place: Place) -> Schema:

@@ -102,7 +102,8 @@ class People:
         """The rows, under the schema; opened, not yet read."""
         from tacit.engines.table import open_table
 
-        return open_table(self.contract.location, self.schema, table=self.contract.table)
+        contract = self.contract
+        return open_table(contract.location, self.schema, table=contract.table, engine=contract.engine)
 
     def curator(self, *, by: str | None = None, purpose: str = "") -> Curator:
         """The one object through which anything leaves this table, for mechanisms of your own."""
