@@ -9,6 +9,8 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +20,8 @@ import pytest
 
 ON_SPARK = pytest.mark.xdist_group("spark")  # one process has the cluster
 JAVA = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else shutil.which("java")
+
+_places: dict[str, Path] = {}
 
 
 def spark() -> Any:
@@ -60,7 +64,9 @@ def _started() -> Any:
     builder = pyspark.sql.SparkSession.builder.master("local-cluster[2,1,1024]").appName("tests of tacit")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    _places["log"] = folder / "driver.log"
+    with said_to(_places["log"]):
+        session = builder.getOrCreate()
 
     def stopped() -> None:
         session.stop()
@@ -68,6 +74,26 @@ def _started() -> Any:
 
     atexit.register(stopped)
     return session
+
+
+@contextmanager
+def said_to(path: Path) -> Iterator[None]:
+    """What a process that is started meanwhile will ever print goes to this file."""
+    held = os.dup(1), os.dup(2)
+    with path.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        for at, was in enumerate(held, 1):
+            os.dup2(was, at)
+            os.close(was)
+
+
+def driver_log() -> str:
+    """What the driver's Java has printed so far."""
+    return _places["log"].read_text(errors="replace")
 
 
 def executors(session: Any) -> list[int]:
