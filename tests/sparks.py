@@ -18,6 +18,9 @@ from typing import Any
 
 import pytest
 
+from tacit.engines.cluster import fitting
+from tacit.errors import InvalidData
+
 ON_SPARK = pytest.mark.xdist_group("spark")  # one process has the cluster
 JAVA = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else shutil.which("java")
 
@@ -30,6 +33,10 @@ def spark() -> Any:
         pytest.skip("pyspark is not installed")
     if JAVA is None:
         pytest.skip("there is no Java")
+    try:
+        fitting()
+    except InvalidData as refused:  # as with the oldest pyarrow that tacit takes
+        pytest.skip(str(refused))
     return _started()
 
 

@@ -64,6 +64,22 @@ def current() -> SparkSession:
     return session
 
 
+def fitting() -> None:
+    """Refuses a pyspark that cannot send Arrow batches to Python, before anything is read."""
+    from pyspark.sql.pandas.utils import require_minimum_pandas_version, require_minimum_pyarrow_version
+
+    why = ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            require_minimum_pandas_version()
+            require_minimum_pyarrow_version()
+    except Exception as error:
+        why = str(error).partition(". ")[0][:200]
+    if why:
+        raise InvalidData(f"this pyspark cannot count: {why}. Nothing was read.")
+
+
 def of_our_own(session: SparkSession) -> SparkSession:
     """A session on the same cluster with the same settings, but for those that decide what a file means."""
     ours = session.newSession()

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from tacit.domain.query import Columns
 from tacit.domain.schema import Schema
-from tacit.engines.cluster import Stamps, quiet
+from tacit.engines.cluster import Stamps, fitting, quiet
 from tacit.engines.counting import Tally
 from tacit.engines.figures import is_text
 from tacit.engines.sources import Header, Progress
@@ -72,6 +72,7 @@ class Spark:
 
     def headers(self) -> Iterator[Header]:
         """The columns of each part; refuses what is read differently each time, and what cannot tell people apart."""
+        fitting()
         for part in self._parts:
             if part.frame.isStreaming:
                 raise InvalidData("a stream of Spark has no end; write it to a table first. Nothing was read.")
