@@ -21,7 +21,6 @@ import pytest
 from tacit.engines.cluster import fitting
 from tacit.errors import InvalidData
 
-ON_SPARK = pytest.mark.xdist_group("spark")  # one process has the cluster
 JAVA = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else shutil.which("java")
 
 _places: dict[str, Path] = {}

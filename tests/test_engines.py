@@ -30,7 +30,7 @@ from tacit.engines.counting import Tally, grouped
 from tacit.engines.encode import IntegerCells
 from tacit.engines.table import Table, open_table
 from tacit.errors import InvalidData, InvalidQuery, InvalidSchema
-from tests.sparks import ON_SPARK, spark
+from tests.sparks import spark
 
 Values = dict[str, list[Any]]
 
@@ -254,7 +254,7 @@ KINDS: list[Any] = [
     in_duckdb, in_text_duckdb,
 ]  # fmt: skip
 KINDS = [pytest.param(kind, id=kind.__name__[3:]) for kind in KINDS]
-KINDS.append(pytest.param(in_spark, id="spark", marks=ON_SPARK))  # its files have tests of their own
+KINDS.append(pytest.param(in_spark, id="spark"))  # its files have tests of their own
 
 
 @pytest.fixture(params=KINDS)

@@ -24,11 +24,11 @@ from tacit.engines.delimited import LONGEST_ROW
 from tacit.engines.spark import Spark
 from tacit.engines.table import Table, open_table
 from tacit.engines.tasks import Count, Lines, packed, unpacked
-from tacit.errors import DataUnavailable, InvalidData
+from tacit.errors import DataUnavailable, InvalidData, InvalidParameter
 from tacit.service.contract import Contract
 from tacit.service.people import People
 from tests.bad_inputs_engines import CANARY, PEOPLE, parquet, written
-from tests.sparks import ON_SPARK, driver_log, executors, lose_an_executor, spark, wait_for
+from tests.sparks import driver_log, executors, lose_an_executor, spark, wait_for
 from tests.test_engine_dirty import AGES, DIRTY, GOOD, told
 from tests.test_engines import POOLS, arrow, column_of, naive_counts, write_csv
 
@@ -74,7 +74,6 @@ def test_a_header_is_left_out_once_for_each_file_and_nowhere_else() -> None:
         assert found == [b"1", b"a", b"2", b"3", b"a"]
 
 
-@ON_SPARK
 def test_dirty_files_in_one_folder_count_as_the_embedded_engine_counts_them(tmp_path: Path) -> None:
     spark()
     for at, (_, more, _) in enumerate(DIRTY):
@@ -88,7 +87,6 @@ def test_dirty_files_in_one_folder_count_as_the_embedded_engine_counts_them(tmp_
     assert counts_of(table, *column_sets) == counts_of(open_table(tmp_path, AGES), *column_sets)
 
 
-@ON_SPARK
 @pytest.mark.parametrize("kind", ["csv", "parquet", "catalogue"])
 def test_every_value_goes_to_one_cell_from_files_and_from_the_catalogue(kind: str, tmp_path: Path) -> None:
     session = spark()
@@ -113,7 +111,6 @@ def test_every_value_goes_to_one_cell_from_files_and_from_the_catalogue(kind: st
         session.sql("drop table tested.people")
 
 
-@ON_SPARK
 def test_parts_of_different_types_and_folders_named_by_values_are_read(tmp_path: Path) -> None:
     spark()
     schema = Schema([Categories("year", ("2020", "007"), outside=CELL), Integers("age", 0, 5, missing=CELL)])
@@ -136,7 +133,6 @@ def schema_of_ages() -> Schema:
     return Schema([Integers("age", 0, 5, missing=CELL)])
 
 
-@ON_SPARK
 def test_names_are_taken_letter_by_letter() -> None:
     frame = spark().createDataFrame([(1, 2, 3)], '`a.b` int, `A.B` int, `"; drop` int')
     schema = Schema([Integers("A.B", 0, 3), Integers('"; drop', 0, 3)])
@@ -146,7 +142,6 @@ def test_names_are_taken_letter_by_letter() -> None:
 # --- what is refused at the door, and what fails later ----------------------------------------------------------------
 
 
-@ON_SPARK
 def test_what_spark_cannot_count_is_refused_before_a_row_is_read(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,7 +179,12 @@ def test_what_spark_cannot_count_is_refused_before_a_row_is_read(
         assert CANARY not in told(caught.value, frames=False) + "".join(capfd.readouterr())
 
 
-@ON_SPARK
+def test_a_bound_on_rows_is_a_whole_number_of_at_least_one() -> None:
+    for most in (0, -1, 10**6 + 1, 1.5, True):
+        with pytest.raises(InvalidParameter, match="the most rows of a person"):
+            Spark([], None, person="who", most=most)  # type: ignore[arg-type]
+
+
 def test_a_value_that_a_frame_dies_of_is_in_no_message_and_no_log(capfd: pytest.CaptureFixture[str]) -> None:
     frame = spark().createDataFrame(pa.table({"age": ["1", CANARY], "sex": ["F", "M"]}))
     dying = frame.repartition(2).selectExpr("cast(age as int) as age", "sex")  # on an executor, not while it is planned
@@ -214,7 +214,6 @@ def test_a_task_fails_in_constant_words_whatever_it_dies_of() -> None:
         assert CANARY not in told(caught.value)
 
 
-@ON_SPARK
 @pytest.mark.parametrize("level", ["INFO", None])
 def test_what_spark_logs_is_silenced_for_a_pass_and_as_it_was_afterwards(level: str | None) -> None:
     session = spark()
@@ -242,7 +241,6 @@ def test_what_spark_logs_is_silenced_for_a_pass_and_as_it_was_afterwards(level: 
     context.updateLoggers()
 
 
-@ON_SPARK
 def test_a_file_that_changes_or_joins_is_noticed(tmp_path: Path) -> None:
     spark()
     for name in "ab":
@@ -279,7 +277,6 @@ def slowly(marks: Path, seconds: float) -> Any:
     return work
 
 
-@ON_SPARK
 @pytest.mark.parametrize("bound", [None, 3])
 def test_a_lost_executor_changes_no_count(bound: int | None, tmp_path: Path) -> None:
     session = spark()
@@ -304,7 +301,6 @@ def test_a_lost_executor_changes_no_count(bound: int | None, tmp_path: Path) -> 
     assert len(list(tmp_path.iterdir())) > 12  # what was lost was read again
 
 
-@ON_SPARK
 def test_a_pass_that_mixes_two_attempts_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     table = open_table(spark().createDataFrame([(1,), (2,)], "age int"), schema_of_ages())
     passes: list[int] = []
@@ -387,7 +383,6 @@ def test_which_rows_count_is_drawn_by_lot_and_not_by_their_values() -> None:
     assert set(lots(KEY, b"a", 0, 100)).isdisjoint({*lots(KEY, b"b", 0, 100), *lots(b"k", b"a", 0, 100)})
 
 
-@ON_SPARK
 def test_one_person_moves_no_count_by_more_than_the_bound() -> None:
     session, draw, most = spark(), random.Random(5), 4
     rows = [(draw.choice(["ann", "bob", "eve", "", None]), draw.randrange(6), draw.choice("FMx")) for _ in range(400)]
@@ -412,7 +407,6 @@ def test_one_person_moves_no_count_by_more_than_the_bound() -> None:
     np.testing.assert_array_equal(whole.counts([("sex",)])[0], both.sum(axis=0))  # another pass, the same rows
 
 
-@ON_SPARK
 def test_people_in_files_of_lines_are_bounded_alike(tmp_path: Path) -> None:
     spark()
     for part in range(3):
@@ -442,7 +436,6 @@ high = 120
 """
 
 
-@ON_SPARK
 def test_a_contract_names_spark_and_is_served_by_it(tmp_path: Path) -> None:
     spark()
     written(tmp_path / "people.csv", b"age\n30\n40\n40\n")

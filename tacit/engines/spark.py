@@ -37,10 +37,12 @@ from tacit.engines.tasks import (
     tallying,
 )
 from tacit.errors import DataUnavailable, InvalidData, quoted
+from tacit.rational import whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+MOST_ROWS = 10**6  # of one person
 TRIES = 4  # of a pass, as Spark tries each task four times
 TASKS_A_CORE = 3  # of people: three, so that one large task does not hold up the rest
 
@@ -65,6 +67,8 @@ class Spark:
     coded: frozenset[str] = frozenset()
 
     def __init__(self, parts: Sequence[Part], stamps: Stamps, *, person: str | None = None, most: int = 1) -> None:
+        if person is not None:
+            most = whole(most, "the most rows of a person", 1, MOST_ROWS)
         self.rows: int | None = None
         self.key = uuid4().bytes
         self._parts, self._stamps = parts, stamps
