@@ -137,7 +137,7 @@ def _silenced(jvm: Any) -> Callable[[], None]:
         context = logging.LogManager.getContext(False)
         loggers = context.getConfiguration()
         held = loggers.getLoggers().get(SPEAKERS)
-        before = None if held is None else held.getExplicitLevel()
+        before = None if held is None else held.getLevel()
         logging.core.config.Configurator.setLevel(SPEAKERS, logging.Level.OFF)
 
         def restore() -> None:

@@ -7,6 +7,7 @@ machines. So each task catches all that fails, and fails itself in constant word
 from __future__ import annotations
 
 import hashlib
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -230,9 +231,7 @@ def tallying(schema: Schema, column_sets: Iterable[Columns]) -> Tally:
 
 def counted(tally: Tally, rows: int) -> Iterator[pa.RecordBatch]:
     """The pieces of a tally that are not zero, each marked with the attempt of the task that counted it."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
+    context = sys.modules["pyspark"].TaskContext.get() if "pyspark" in sys.modules else None  # None outside a task
     task, attempt = (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
     yield _sent(-1, task, attempt, rows, b"")
     tally.settle()
