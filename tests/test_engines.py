@@ -32,6 +32,7 @@ from tacit.engines.encode import IntegerCells
 from tacit.engines.table import Table, open_table
 from tacit.errors import InvalidData, InvalidQuery, InvalidSchema
 from tests.postgres import server
+from tests.sparks import spark
 
 Values = dict[str, list[Any]]
 
@@ -297,14 +298,22 @@ def in_numeric_postgres(values: Values, folder: Path) -> Any:
     return server().hold(given, kinds)
 
 
-KINDS: list[Callable[[Values, Path], Any]] = [
+def in_spark(values: Values, folder: Path) -> Any:
+    held = arrow(values)
+    wide = [column.cast(pa.decimal128(20, 0)) if column.type == pa.uint64() else column for column in held.columns]
+    return spark().createDataFrame(pa.table(wide, held.column_names)).repartition(3)
+
+
+KINDS: list[Any] = [
     in_csv, in_quoted_csv, in_tsv, in_csv_files, in_parquet, in_text_parquet, in_parquet_folder, in_arrow,
     in_arrow_chunks, in_arrow_dictionaries, in_arrow_views, in_arrow_stream, in_pandas, in_pandas_objects, in_polars,
     in_duckdb, in_text_duckdb, in_postgres, in_postgres_parts, in_text_postgres, in_numeric_postgres,
 ]  # fmt: skip
+KINDS = [pytest.param(kind, id=kind.__name__[3:]) for kind in KINDS]
+KINDS.append(pytest.param(in_spark, id="spark"))  # its files have tests of their own
 
 
-@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__[3:])
+@pytest.fixture(params=KINDS)
 def hold(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Values, Schema], Table]:
     def opened(values: Values, schema: Schema) -> Table:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))

@@ -106,7 +106,14 @@ class People:
         from tacit.engines.table import open_table
 
         contract = self.contract
-        return supplied(open_table(contract.location, self.schema, table=contract.table, person=contract.person))
+        opened = open_table(
+            contract.location,
+            self.schema,
+            table=contract.table,
+            engine=contract.engine,
+            person=contract.person,
+        )
+        return supplied(opened)
 
     def curator(self, *, by: str | None = None, purpose: str = "") -> Curator:
         """The one object through which anything leaves this table, for mechanisms of your own."""
