@@ -12,7 +12,7 @@ from tacit.domain.schema import Neighbors
 from tacit.domain.sql import asked
 from tacit.errors import InvalidParameter
 from tacit.mechanisms.answering import Answer
-from tacit.service.account import Account
+from tacit.service.account import Account, interruptible
 from tacit.service.people import People
 from tacit.service.released import Release, load
 from tacit.service.session import Session, identifier
@@ -84,15 +84,16 @@ def _of_people(asking: Asking, screen: Screen) -> None:
         identifier(asking.request)
         for text in texts:
             asked(text, people.schema)  # refused while nothing is spent
-        with Waiting(screen, "opening the session"):
-            session = people.session(
-                name, epsilon=asking.epsilon, delta=asking.delta, queries=asking.queries, purpose=asking.purpose
-            )
-        with session:
-            if asking.epsilon is not None:
-                screen.note(str(session.terms))
-            said = _told(people, session, texts, asking.request, screen)
-            _shown(said, session, Account.of(people.contract, people.ledger), screen)
+        with interruptible(people.ledger):
+            with Waiting(screen, "opening the session"):
+                session = people.session(
+                    name, epsilon=asking.epsilon, delta=asking.delta, queries=asking.queries, purpose=asking.purpose
+                )
+            with session:
+                if asking.epsilon is not None:
+                    screen.note(str(session.terms))
+                said = _told(people, session, texts, asking.request, screen)
+                _shown(said, session, Account.of(people.contract, people.ledger), screen)
 
 
 Said = tuple[str, tuple[str, ...], Answer, str]  # the question, the group, the answer, what it cost
