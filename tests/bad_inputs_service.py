@@ -263,6 +263,11 @@ def damaged_release(folder: Path) -> None:
     (folder / "r" / "synopsis.json").write_text(text.replace("add-remove", "add-rename"))
 
 
+def asking(text: str) -> Callable[[Path], object]:
+    """A file of questions."""
+    return lambda folder: (folder / "q.txt").write_text(text, encoding="utf-8", newline="")
+
+
 def foreign(folder: Path) -> None:
     (folder / "out").mkdir()
     (folder / "out" / "thesis.txt").write_text("years of work")
@@ -314,8 +319,24 @@ COMMANDS = (
             ("marginal", "marginals:K"),
             ("*", "names no column"),
             ("age sex", "'age sex'"),
-            ("ranges:income", "'ranges:income'", "for free"),
-            ("conjunctions:2", "marginals:K"),
+            ("ranges:", "'ranges:'", "ranges:COLUMN"),
+            ("ranges:agee", "'agee'", "age"),
+            ("ranges:sex", "'sex'", "no order"),
+            ("ranges:sex*age", "'sex'", "no order"),
+            ("ranges:age*age", "twice"),
+            ("ranges:age*income*sex*sex", "twice"),
+            ("prefixes:sex", "no order"),
+            ("prefixes:age*sex", "'prefixes:age*sex'", "prefixes:COLUMN"),
+            ("conjunctions:4", "between 1 and 3"),
+            ("conjunctions", "conjunctions:K"),
+            ("range:age", "'range:age'", "ranges:COLUMN"),
+            ("marginals:1,ranges:2", "'2'"),
+            ("@", "no column '@'"),
+            ("@x.txt", "no file of questions", "x.txt: no such file"),
+            ("@x.txt*age", "is no workload"),
+            ("@.", "is a folder"),
+            ("@people.csv", "is a table by its name"),
+            ("@people.ledger", "not UTF-8"),
             ("agee", "'agee'", "age"),
             ("age*age", "twice"),
             ("age*", "no column"),
@@ -325,6 +346,32 @@ COMMANDS = (
             ("x" * 100_001, "at most 100000"),
         )
     ),
+    *(
+        Wrong(f"a file with {text[:20]!r}", release("sex,@q.txt"), WRONG, (*says, "Nothing was spent"), asking(text))
+        for text, *says in (
+            ("", "q.txt is empty"),
+            ("\n# age > 1\n", "only remarks"),
+            ("age > 1\n  agee > 1", "q.txt, line 2: the predicate at character 3", "did you mean age?"),
+            ("# a\r\n\r\nage > 'x'\r\n", "q.txt, line 3: the predicate at character 7"),
+            ("select sum(age)", "q.txt, line 1: the query at character 8", "there is no SUM"),
+            ("age > 1;\nage > 2", "line 1: the predicate at character 8"),
+            ("age > 1 \0", "line 1: the predicate at character 9"),
+            ("\ufeffage > 1", "byte-order mark"),
+        )
+    ),
+    Wrong("a file of nothing but true", release("@q.txt"), WRONG, ("reads no column",), asking("true")),
+    Wrong("a file too large", release("@q.txt"), WRONG, ("at most 16777216",), asking("age > 1\n" * (2**21 + 1))),
+    Wrong(
+        "a file of questions that is a pipe",
+        release("@q"),
+        WRONG,
+        ("not a regular file",),
+        lambda f: os.mkfifo(f / "q"),
+    ),
+    Wrong(
+        "questions of a table", ["ask", "r", "@people.csv"], WRONG, ("is a table by its name",), lambda f: released(f)
+    ),
+    Wrong("a question of a file", ["ask", "people.toml", "@q.txt"], WRONG, ("q.txt, line 1",), asking("agee > 1")),
     *(
         Wrong(f"{option} {said}", release("sex", "1", option, said), WRONG, (option,))
         for option, said in (("--rows", "0"), ("--rows", "-5"), ("--rows", "1000000000"), ("--rows", "ten"))
@@ -428,6 +475,28 @@ COMMANDS = (
     Wrong("a plan of nothing", ["plan", "people.toml", "-e", "1"], WRONG, ("--workload for a release or --online",)),
     Wrong("a plan of both", ["plan", "people.toml", "-e", "1", "-w", "age", "--online"], WRONG, ("one of them",)),
     Wrong("a plan for nobody knows how many", ["plan", "people.toml", "-e", "1", "--online"], WRONG, ("--people",)),
+    Wrong("a plan for no epsilon", ["plan", "people.toml", "-w", "sex"], WRONG, ("--epsilon", "--error")),
+    Wrong("both", ["plan", "people.toml", "-w", "sex", "-e", "1", "--error", "9"], WRONG, ("one of them",)),
+    Wrong("a session for an error", ["plan", "people.toml", "--online", "--error", "9"], WRONG, ("--epsilon",)),
+    *(
+        Wrong(f"an error of {said!r}", ["plan", "people.toml", "-w", "sex", "--error", said], WRONG, ("the error",))
+        for said in ("0", "-1", "nan", "inf", "few", "")
+    ),
+    Wrong(
+        "too small an error",
+        ["plan", "people.toml", "-w", "marginals:2", "--delta", "0", "--error", "1e-3"],
+        REFUSED,
+        ("no epsilon up to",),
+    ),
+    *(
+        Wrong(
+            f"a plan at confidence {said}",
+            ["plan", "people.toml", "-w", "sex", "--error", "9", "--confidence", said],
+            WRONG,
+            ("confidence",),
+        )
+        for said in ("0", "1", "nan", "2", "95%", "")
+    ),
     *(
         Wrong(f"a plan with {said}", ["plan", "people.toml", "-e", "1", "--online", *said], WRONG, (said[-2],))
         for said in (

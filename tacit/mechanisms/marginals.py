@@ -65,10 +65,14 @@ def predicted_error(
     schema: Schema, workload: Query, budget: Budget, neighbors: Neighbors, *, total: int | None = None
 ) -> PredictedError:
     """What `release_marginals` will be off by; nothing is read or spent."""
-    plan = measurement(schema, workload, budget, neighbors, total=total)
+    return expected(measurement(schema, workload, budget, neighbors, total=total))
+
+
+def expected(plan: Measurement) -> PredictedError:
+    """What the marginals of a measurement will be off by."""
     deviation = {columns: plan.deviation(columns) for columns in plan.asked}
-    l1 = {columns: sqrt(2 / pi) * schema.cells(columns) * deviation[columns] for columns in plan.asked}
-    cells = sum(schema.cells(columns) for columns in plan.asked)
+    l1 = {columns: sqrt(2 / pi) * plan.schema.cells(columns) * deviation[columns] for columns in plan.asked}
+    cells = sum(plan.schema.cells(columns) for columns in plan.asked)
     return PredictedError(deviation, sum(l1.values()) / cells, plan.error_bound(0.5), l1, plan.mean_l1)
 
 

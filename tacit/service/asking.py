@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.domain.schema import Neighbors
-from tacit.domain.sql import asked
 from tacit.errors import InvalidParameter
 from tacit.mechanisms.answering import Answer
 from tacit.service.account import Account, interruptible
 from tacit.service.people import People
+from tacit.service.questions import questions
 from tacit.service.released import Release, load
 from tacit.service.session import Session, identifier
 from tacit.service.show import Reading, Screen, Waiting, count
-
-MOST_QUESTIONS = 10**6
 
 
 @dataclass(frozen=True)
@@ -50,10 +47,14 @@ def answer(asking: Asking, screen: Screen) -> None:
 
 
 def _of_release(released: Release, asking: Asking, screen: Screen) -> None:
-    questions = list(_questions(asking.questions))
+    asked = questions(asking.questions)
+    for question in asked:
+        question.query(released.schema)
     with Waiting(screen, "answering"):
-        answers = [released.select(text, confidence=asking.confidence) for text in questions]
-    said = [(text, labels, one) for text, found in zip(questions, answers, strict=True) for labels, one in found]
+        answers = [released.select(question.text, confidence=asking.confidence) for question in asked]
+    said = [
+        (each.text.strip(), labels, one) for each, found in zip(asked, answers, strict=True) for labels, one in found
+    ]
     rows = [(_question(text, labels), one) for text, labels, one in said]
     for _, one in rows:
         screen.bare(f"{one.value:.12g}")
@@ -78,12 +79,13 @@ def _of_people(asking: Asking, screen: Screen) -> None:
         name = asking.session or asking.by
         if not name:
             raise InvalidParameter("--session is missing: the name under which the session is kept. Nothing was spent.")
-        texts = list(_questions(asking.questions))
+        asked = questions(asking.questions)
+        texts = [question.text.strip() for question in asked]
         if asking.request is not None and len(texts) != 1:
             raise InvalidParameter("--request names one question, and there are several. Nothing was spent.")
         identifier(asking.request)
-        for text in texts:
-            asked(text, people.schema)  # refused while nothing is spent
+        for question in asked:
+            question.query(people.schema)  # refused while nothing is spent
         with interruptible(people.ledger):
             with Waiting(screen, "opening the session"):
                 session = people.session(
@@ -157,16 +159,3 @@ def _numbers(one: Answer) -> tuple[str, str, str]:
     nothing = float("nan")
     low, high = (nothing if end is None else end for end in (one.low, one.high))
     return count(max(one.value, 0.0)), count(low), count(high)
-
-
-def _questions(said: Sequence[str]) -> Iterator[str]:
-    """The questions; `-` stands for the lines of standard input."""
-    for each in said:
-        if each != "-":
-            yield each
-            continue
-        for number, line in enumerate(sys.stdin, 1):
-            if number > MOST_QUESTIONS:
-                raise InvalidParameter(f"there are more than {MOST_QUESTIONS} questions. Nothing was spent.")
-            if line.strip() and not line.lstrip().startswith("#"):
-                yield line.strip()
