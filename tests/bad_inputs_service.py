@@ -257,6 +257,15 @@ def released(folder: Path, epsilon: str = "1") -> None:
     assert run(["release", str(folder / "people.toml"), *words]) == 0
 
 
+def both(folder: Path) -> None:
+    """A release of two tables, and a link to the table of people."""
+    from tacit.service.cli import run
+
+    (folder / "link.csv").symlink_to(folder / "people.csv")
+    words = ["-w", "age*sex,income", "-e", "1", "-o", str(folder / "r"), "-q"]
+    assert run(["release", str(folder / "people.toml"), *words]) == 0
+
+
 def damaged_release(folder: Path) -> None:
     released(folder)
     text = (folder / "r" / "synopsis.json").read_text()
@@ -530,6 +539,39 @@ COMMANDS = (
     *(
         Wrong(f"confidence {said}", ["ask", "r", "age > 1", "--confidence", said], WRONG, ("confidence",), released)
         for said in ("0", "1", "nan", "2", "-1", "high", "95%", "95")
+    ),
+    Wrong("an export of nothing", ["export", "r", "x.csv"], WRONG, ("'r'", "synopsis")),
+    Wrong("an export of a contract", ["export", "people.toml", "x.csv"], WRONG, ("synopsis",)),
+    Wrong("an export to nowhere", ["export", "r"], WRONG, ("OUT",), released),
+    *(
+        Wrong(f"an export of {' '.join(said)!r}", ["export", "r", *said], WRONG, (*says, "Nothing was spent"), both)
+        for said, *says in (
+            (["x"], "--format", "csv, parquet, duckdb"),
+            (["x.xlsx"], "--format"),
+            (["x", "--format", "excel"], "--format"),
+            (["x.csv", "--format", "parquet"], "x.csv is no name for --format parquet"),
+            (["x.csv"], "holds one table, and here are 2"),
+            (["x.csv", "-m", "age,sex"], "here are 2"),
+            (["x.csv", "-m", "age", "--rows", "5"], "here are 2"),
+            (["x.csv", "-m", "agee"], "did you mean age?"),
+            (["x.csv", "-m", "age*age"], "twice"),
+            (["x.csv", "-m", "marginals:1"], "no column"),
+            (["x.csv", "-m", ""], "names no column"),
+            (["x.csv", "--rows", "0"], "--rows"),
+            (["x.csv", "--rows", "1000000000"], "--rows"),
+            (["x.csv", "--rows", "5", "--seed", "-1"], "--seed"),
+            (["x.csv", "-m", "age", "--seed", "1"], "--seed is for --rows"),
+            (["x", "--format", "csv", "--confidence", "1"], "confidence"),
+            (["x", "--format", "csv", "--confidence", "high"], "confidence"),
+            (["people.csv", "-m", "age"], "people.csv exists", "--force"),
+            (["r", "--format", "csv"], "r exists"),
+            (["r", "--format", "csv", "--force"], "r is not a folder of csv files"),
+            (["r", "--format", "duckdb", "--force"], "r is not a plain file"),
+            (["link.csv", "-m", "age", "--force"], "link.csv is not a plain file"),
+            (["people.csv/x.csv", "-m", "age"], "cannot be written"),
+            (["x" * 300 + ".csv", "-m", "age"], "name too long"),
+            (["..", "--format", "csv"], "cannot be"),
+        )
     ),
     Wrong("a demo without a place", ["demo", "--folder", "/proc/town"], WRONG, ("cannot be made",)),
     Wrong("a word after demo", ["demo", "town"], WRONG, ("(town)",)),

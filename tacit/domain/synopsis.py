@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import nan, prod
-from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -15,13 +13,14 @@ from numpy.typing import NDArray
 
 from tacit.domain.completion import completed
 from tacit.domain.lattice import TOLERANCE, Lattice
+from tacit.domain.lines import write_csv
 from tacit.domain.query import MOST_QUERY_CELLS, Columns, Counts, LinearQuery, Query
 from tacit.domain.receipt import Receipt
 from tacit.domain.residual import parts, standard_errors
 from tacit.domain.sampling import fused, sampled
 from tacit.domain.schema import Schema
 from tacit.domain.workload import Workload
-from tacit.errors import InvalidData, InvalidParameter, InvalidQuery, quoted
+from tacit.errors import InvalidData, InvalidParameter, InvalidQuery
 from tacit.rational import whole
 
 MOST_CELLS = 10**8  # of a synopsis
@@ -164,18 +163,7 @@ class Rows(Released):
 
     def write_csv(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """A CSV file with a header and one line a row, in UTF-8; it is there whole or not at all."""
-        place = Path(path)
-        if place.is_dir() or (place.exists() and not overwrite):
-            raise InvalidParameter(f"{quoted(place)} exists; name another file, or say overwrite=True.")
-        beside = place.with_name(f".{place.name}.{os.getpid()}.part")
-        try:
-            with open(beside, "x", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(self.schema.names)
-                writer.writerows(zip(*self.labelled().values(), strict=True))
-            os.replace(beside, place)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_csv(path, self.schema.names, zip(*self.labelled().values(), strict=True), overwrite=overwrite)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What is saved of it."""

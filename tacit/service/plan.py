@@ -19,7 +19,7 @@ from tacit.mechanisms.least import least_epsilon
 from tacit.mechanisms.marginals import PredictedError, expected, release_marginals
 from tacit.mechanisms.measurement import Measurement, measurement
 from tacit.privacy.budget import Budget, Currency
-from tacit.rational import Number, exact, shown
+from tacit.rational import Number, exact, proper, shown
 from tacit.service.account import Account
 from tacit.service.contract import Contract
 from tacit.service.released import Release
@@ -75,9 +75,7 @@ class Plan:
         """For an epsilon, or for the least one with which all errors are within `error`, as surely as is said."""
         if (epsilon is None) == (error is None):
             raise InvalidParameter("a plan is for an epsilon or for an error, one of them. Nothing was spent.")
-        surely = exact(confidence, "confidence")
-        if not 0 < surely < 1:
-            raise InvalidParameter(f"confidence lies between 0 and 1, not {quoted(confidence)}. Nothing was spent.")
+        surely = proper(confidence, "confidence")
         contract, total = people.contract, known_total(people)
         asked = workload if isinstance(workload, Workload) else Workload((workload,))
         marginals = as_marginals(asked, contract.schema)

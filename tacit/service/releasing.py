@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from tacit.domain.schema import Neighbors
+from tacit.domain.synopsis import MOST_ROWS
 from tacit.errors import InvalidParameter, Unavailable
 from tacit.rational import whole
 from tacit.service.account import Account, interruptible
@@ -24,7 +25,6 @@ from tacit.service.released import Release
 from tacit.service.request import workload
 from tacit.service.show import Reading, Screen, Waiting, aside
 
-MOST_ROWS = 10**8
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
