@@ -250,10 +250,15 @@ def spent_ledger(folder: Path) -> None:
     released(folder, "4")
 
 
+def pictured(folder: Path) -> None:
+    (folder / "d.png").mkdir()
+
+
 def released(folder: Path, epsilon: str = "1") -> None:
     from tacit.service.cli import run
 
     words = ["-w", "age*sex", "-e", epsilon, "-o", str(folder / "r"), "-q"]
+    (folder / "old.png").write_bytes(b"an earlier picture")
     assert run(["release", str(folder / "people.toml"), *words]) == 0
 
 
@@ -446,6 +451,39 @@ COMMANDS = (
     ),
     Wrong("a ledger made twice", ["ledger", "create", "people.toml"], UNAVAILABLE, ("people.ledger",)),
     Wrong("ledgers that are not there", ["ledger", "craete", "people.toml"], WRONG, ("'craete'",)),
+    *(
+        Wrong(f"a ledger with {' '.join(said)!r}", ["ledger", "show", "people.toml", *said], WRONG, says, released)
+        for said, says in (
+            (["--since", "yesterday"], ("--since is a day", "'yesterday'")),
+            (["--since", "2026-13-01"], ("--since",)),
+            (["--since", ""], ("--since",)),
+            (["--since", "0001-01-01T00:00+14:00"], ("--since",)),
+            (["--plot", "x.pdf"], (".png or .svg",)),
+            (["--plot", ""], (".png or .svg",)),
+            (["--plot", "people.csv", "--force"], (".png or .svg",)),
+            (["--plot", "old.png"], ("old.png exists", "--force")),
+            (["--plot", "people.csv/x.png"], ("cannot be written",)),
+        )
+    ),
+    Wrong(
+        "a plot of nothing", ["ledger", "show", "people.toml", "--plot", "x.svg"], WRONG, ("nothing was ever spent",)
+    ),
+    Wrong(
+        "a plot over a folder",
+        ["ledger", "people.toml", "--plot", "d.png", "--force"],
+        WRONG,
+        ("plain file",),
+        pictured,
+    ),
+    Wrong(
+        "a plan drawn as a table", ["plan", "people.toml", "-w", "sex", "-e", "1", "--plot", "x.csv"], WRONG, (".png",)
+    ),
+    Wrong(
+        "a plot of a session",
+        ["plan", "people.toml", "--online", "-e", "1", "--people", "9", "--plot", "x.png"],
+        WRONG,
+        ("--plot",),
+    ),
     Wrong("a release that is not there", ["ask", "r", "age > 1"], WRONG, ("'r'",)),
     Wrong("a folder that is no release", ["ask", ".", "age > 1"], WRONG, ("synopsis",)),
     Wrong("a damaged release", ["ask", "r", "age > 1"], WRONG, ("was changed after it was written",), damaged_release),

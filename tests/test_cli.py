@@ -583,7 +583,7 @@ def test_a_release_imports_only_what_it_needs(here: Path) -> None:
     code = f"import sys; from tacit.service.cli import run; assert run({words!r}) == 0; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True)
     modules = {name.split(".")[0] for name in run.stdout.split("}")[-1].split()}
-    assert not modules & {"scipy", "pandas", "polars", "duckdb", "hypothesis", "mpmath"}
+    assert not modules & {"scipy", "pandas", "polars", "duckdb", "matplotlib", "hypothesis", "mpmath"}
     assert "rich.table" not in run.stdout
 
 

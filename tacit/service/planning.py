@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 from tacit.errors import InvalidParameter
 from tacit.mechanisms.forecast import simulate
 from tacit.rational import shown, whole
+from tacit.service import plotting
+from tacit.service.located import printable
 from tacit.service.opening import foreseen, session_budget
 from tacit.service.people import People
 from tacit.service.plan import Plan, between, known_total, summed
@@ -36,6 +39,8 @@ class Wished:
     people: int | None
     rehearse: int
     seed: int
+    plot: Path | None
+    force: bool
 
 
 def foresee(wished: Wished, screen: Screen) -> None:
@@ -48,6 +53,8 @@ def foresee(wished: Wished, screen: Screen) -> None:
     if wished.online:
         if wished.epsilon is None or wished.error is not None:
             raise InvalidParameter("--online is planned for an --epsilon, not for an --error. Nothing was spent.")
+        if wished.plot is not None:
+            raise InvalidParameter("--plot draws the errors of a release, not of a session. Nothing was spent.")
         _session(people, wished, wished.epsilon, screen)
     else:
         if (wished.epsilon is None) == (wished.error is None):
@@ -59,12 +66,14 @@ def foresee(wished: Wished, screen: Screen) -> None:
             error=wished.error,
             confidence=wished.confidence,
         )
-        show_plan(plan, screen)
+        show_plan(plan, screen, wished.plot, wished.force)
 
 
-def show_plan(plan: Plan, screen: Screen) -> None:
+def show_plan(plan: Plan, screen: Screen, plot: Path | None = None, force: bool = False) -> None:
     """A release before it is paid for, under either kind of noise."""
     plans = [plan, *filter(None, [plan.instead()])]
+    if plot is not None:
+        _draw(plans, plot, force)
     for warning in plan.warnings:
         screen.warn(warning)
     screen.bare(shown(plan.price if plan.target is None else plan.epsilon))
@@ -87,7 +96,23 @@ def show_plan(plan: Plan, screen: Screen) -> None:
     )
     if len(rows) > MOST_SHOWN:
         screen.say(f"... and {len(rows) - MOST_SHOWN:,} more; --json has all of them.")
-    screen.give({"plan": {**plan.describe(), "noises": [_described(one) for one in plans]}})
+    if plot is not None:
+        screen.say(f"Drawn into {printable(plot)}.")
+    drawn = {} if plot is None else {"plot": os.fspath(plot)}
+    screen.give({"plan": {**plan.describe(), "noises": [_described(one) for one in plans], **drawn}})
+
+
+def _draw(plans: Sequence[Plan], plot: Path, force: bool) -> None:
+    with plotting.shelf_for(plot, force) as shelf:
+        errors = [
+            (
+                f"{_noise(one)}, epsilon {shown(one.epsilon)}, delta {shown(one.delta)}",
+                list(one.error.deviation.values()),
+            )
+            for one in plans
+        ]
+        tables = [" × ".join(columns) for columns in plans[0].error.deviation]
+        plotting.draw_errors(shelf, f"{plans[0].people.contract.name}: what its tables will be off by", tables, errors)
 
 
 def _noise(plan: Plan) -> str:

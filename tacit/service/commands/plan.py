@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -33,6 +34,8 @@ def plan(
     ] = None,
     rehearse: Annotated[int, typer.Option(help="Of a session: so many questions are rehearsed; 0 for none.")] = 1000,
     seed: Annotated[int, typer.Option(help="Of the imagined people and questions of the rehearsal.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Of a release: also draw the errors, .png or .svg.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier plot.")] = False,
     json: Machine = False,
     quiet: Quiet = False,
 ) -> None:
@@ -56,5 +59,6 @@ def plan(
     """
     from tacit.service.planning import Wished, foresee
 
-    wished = Wished(contract, epsilon, error, confidence, workload, online, delta, queries, people, rehearse, seed)
+    release = (contract, epsilon, error, confidence, workload)
+    wished = Wished(*release, online, delta, queries, people, rehearse, seed, plot, force)
     foresee(wished, Screen(json, quiet))
