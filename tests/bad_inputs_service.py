@@ -611,6 +611,8 @@ COMMANDS = (
             (["..", "--format", "csv"], "cannot be"),
         )
     ),
+    Wrong("completion for no shell", ["completion"], WRONG, ("bash|zsh|fish",)),
+    Wrong("completion for another shell", ["completion", "csh"], WRONG, ("'csh'", "'zsh'")),
     Wrong("a demo without a place", ["demo", "--folder", "/proc/town"], WRONG, ("cannot be made",)),
     Wrong("a word after demo", ["demo", "town"], WRONG, ("(town)",)),
     Wrong("a demo where something is", ["demo", "--folder", "."], WRONG, ("exists",)),

@@ -107,7 +107,7 @@ def draw_errors(shelf: Shelf, title: str, tables: Sequence[str], errors: Sequenc
         errors = [(noise, deviations[:MOST_TABLES]) for noise, deviations in errors]
 
     with rc_context(STYLE):
-        figure = _figure(height=1.6 + 0.16 * len(tables) * (1 + len(errors)))
+        figure = _figure(height=1.8 + 0.1 * len(tables) * (1 + len(errors)))
         axes = figure.subplots()
         thick = 0.8 / len(errors)
         for at, (noise, deviations) in enumerate(errors):
@@ -117,7 +117,7 @@ def draw_errors(shelf: Shelf, title: str, tables: Sequence[str], errors: Sequenc
         axes.set(ylim=(len(tables) - 0.4, -0.6), xlabel="standard deviation of a count, in people")
         axes.set_title(plain(title), loc="left", fontsize=11)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        figure.legend(frameon=False, loc="outside lower center", ncols=len(errors))
         _write(figure, shelf)
 
 

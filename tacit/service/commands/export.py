@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,7 +21,8 @@ def export(
     rows: Annotated[int | None, typer.Option(help="Also so many synthetic rows, of people who do not exist.")] = None,
     seed: Annotated[int | None, typer.Option(help="Repeats the synthetic rows, by default 0.")] = None,
     format: Annotated[
-        str | None, typer.Option("--format", help="csv, parquet or duckdb; by default as the name of the file ends.")
+        Literal["csv", "parquet", "duckdb"] | None,
+        typer.Option("--format", metavar="csv|parquet|duckdb", help="By default as the name of the file ends."),
     ] = None,
     confidence: Annotated[str, typer.Option(help="How surely the exact count lies between low and high.")] = "0.95",
     force: Annotated[bool, typer.Option("--force", help="Replace what an earlier export wrote.")] = False,
