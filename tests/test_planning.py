@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from fractions import Fraction
 from math import isnan
 from pathlib import Path
@@ -216,3 +219,36 @@ def test_a_budget_without_noise_has_a_plan_too() -> None:
     assert error_bound(schema, marginals(schema, 1), Budget.of(1000, "1e-9"), ADD, 0.05) == 0
     found = least_epsilon(schema, marginals(schema, 1), "1e-9", ADD, error="0.001", beta=0.05)
     assert 300 < found < 1000
+
+
+def test_questions_that_memory_could_not_hold_are_refused_where_they_pass_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wide = Schema([Integers("a", 0, 2999), Integers("b", 0, 2999)])
+    Path("q.txt").write_text("".join(f"a > {at} or b > {at}\n" for at in range(9)))
+    with pytest.raises(ValueError, match=r"q\.txt, line 6: .* one workload may weigh"):
+        workload("@q.txt", wide)
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "why"),
+    [
+        (b"# how many\n\n age >= 40\nsex = 'F'\n", 0, b""),
+        (b"age >= 40\n  agee > 1\n", cli.WRONG, b"standard input, line 2: the predicate at character 3"),
+        (b"age >= 40 \xff\n", cli.WRONG, b"standard input"),
+        (None, 0, b""),
+    ],
+)
+def test_questions_of_standard_input_are_refused_by_their_line(
+    said: bytes | None, code: int, why: bytes, people: People
+) -> None:
+    assert cli.run(["release", "people.toml", "-w", "age*sex", "-e", "1", "-o", "out", "-q"]) == 0
+    words = [sys.executable, "-m", "tacit.service.cli", "ask", "out", "-", "-q"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    if said is None:
+        words = ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *words]
+    run = subprocess.run(words, input=said or b"", env=environment, capture_output=True, check=False)
+    assert run.returncode == code
+    assert why in run.stderr
+    assert len(run.stdout.splitlines()) == (2 if code == 0 and said else 0)

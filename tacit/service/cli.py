@@ -40,6 +40,7 @@ def top(
       tacit release people.toml -w marginals:2 --epsilon 1 --out released
       tacit ask released "age >= 40"         free, as often as you like
       tacit ask people.toml "age >= 40" --epsilon 0.5
+      tacit export released released.duckdb  for other programs
       tacit ledger show people.toml          who spent what, and what is left
 
     Exit codes: 0 done, 2 the request is wrong, 3 the budget does not allow it, 4 data, ledger or noise failed,

@@ -50,7 +50,7 @@ def questions(words: Iterable[str]) -> list[Question]:
     found: list[Question] = []
     for word in words:
         if word == "-":
-            found += _lines(sys.stdin, "standard input")
+            found += _listened()
         elif word.startswith("@"):
             found += written_in(Path(word[1:]))
         else:
@@ -58,6 +58,14 @@ def questions(words: Iterable[str]) -> list[Question]:
         if len(found) > MOST_QUESTIONS:
             raise InvalidQuery(f"there are more than {MOST_QUESTIONS} questions. Nothing was spent.")
     return found
+
+
+def _listened() -> list[Question]:
+    """The questions of standard input, where there is one."""
+    try:
+        return list(_lines(sys.stdin or (), "standard input"))
+    except UnicodeDecodeError:
+        raise InvalidQuery("standard input is not UTF-8 text. Nothing was spent.") from None
 
 
 def written_in(file: Path) -> list[Question]:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tacit.domain.query import Columns, Marginal, Query
+from tacit.domain.query import Columns, Counting, Marginal, Query
 from tacit.domain.schema import Categories, Schema
-from tacit.domain.workload import Workload, conjunctions, marginals, prefixes, ranges
+from tacit.domain.workload import MOST_WEIGHTS, Workload, conjunctions, marginals, prefixes, ranges
 from tacit.errors import InvalidQuery, quoted
 from tacit.service.questions import written_in
 
@@ -25,7 +25,7 @@ _OF_SIZE: dict[str, Callable[[Schema, int], Workload]] = {"marginals": marginals
 
 
 def workload(text: str, schema: Schema) -> Workload:
-    """What a line of text names, each marginal once.
+    """What a line of text names, each once.
 
     >>> from tacit.domain.schema import Integers
     >>> schema = Schema(Integers(name, 0, 9) for name in "abc")
@@ -50,7 +50,7 @@ def workload(text: str, schema: Schema) -> Workload:
         elif sized and number:
             queries += _OF_SIZE[sized](schema, int(names[0])).queries
         elif kind == "@" and len(names) == 1:
-            queries += (question.query(schema) for question in written_in(Path(names[0])))
+            queries += _written(Path(names[0]), schema)
         elif kind == "ranges":
             queries += ranges(schema, _ordered(schema, names[0]), names[1:]).queries
         elif kind == "prefixes" and len(names) == 1:
@@ -72,6 +72,20 @@ def column_sets(text: str, schema: Schema) -> list[Columns]:
     """
     sets = [Marginal.over(schema, *((item,) if item in schema.names else names)) for _, names, item in _items(text)]
     return [query.columns for query in sets]
+
+
+def _written(file: Path, schema: Schema) -> Iterator[Query]:
+    """The questions of a file, if they can be kept in memory together."""
+    weights = 0
+    for question in written_in(file):
+        query = question.query(schema)
+        weights += 0 if isinstance(query, Counting | Marginal) else query.cells
+        if weights > MOST_WEIGHTS:
+            raise InvalidQuery(
+                f"{question.place}: the questions up to here that are no conjunctions weigh {weights} cells; one "
+                f"workload may weigh {MOST_WEIGHTS}. Nothing was spent."
+            )
+        yield query
 
 
 def _ordered(schema: Schema, name: str) -> str:
