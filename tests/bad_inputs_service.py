@@ -263,10 +263,11 @@ def released(folder: Path, epsilon: str = "1") -> None:
 
 
 def both(folder: Path) -> None:
-    """A release of two tables, and a link to the table of people."""
+    """A release of two tables, a link to the table of people, and what a DuckDB that is open leaves."""
     from tacit.service.cli import run
 
     (folder / "link.csv").symlink_to(folder / "people.csv")
+    (folder / "open.duckdb.wal").write_bytes(b"what another has not finished")
     words = ["-w", "age*sex,income", "-e", "1", "-o", str(folder / "r"), "-q"]
     assert run(["release", str(folder / "people.toml"), *words]) == 0
 
@@ -605,6 +606,7 @@ COMMANDS = (
             (["r", "--format", "csv"], "r exists"),
             (["r", "--format", "csv", "--force"], "r is not a folder of csv files"),
             (["r", "--format", "duckdb", "--force"], "r is not a plain file"),
+            (["open.duckdb"], "open.duckdb.wal", "close it"),
             (["link.csv", "-m", "age", "--force"], "link.csv is not a plain file"),
             (["people.csv/x.csv", "-m", "age"], "cannot be written"),
             (["x" * 300 + ".csv", "-m", "age"], "name too long"),

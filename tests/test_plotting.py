@@ -96,7 +96,7 @@ def test_a_ledger_is_drawn_and_filtered(people: People, capsys: pytest.CaptureFi
     assert Fraction(shown["shown"]["spent"]) == Fraction(2, 100)
     assert Fraction(shown["spent"]) == Fraction(3, 100)  # of all
     assert "everybody else  33%" in Path("a.svg").read_text()
-    assert cli.run(["ledger", "show", "people.toml", "--since", "2999-12-31"]) == 0
+    assert cli.run(["ledger", "--since", "2999-12-31", "people.toml"]) == 0
     out = capsys.readouterr().out
     assert "0 rho was spent since 2999-12-31 00:00 UTC, of 0.03 in all." in out
     assert cli.run(["ledger", "show", "people.toml", "--since", "2020-01-01T00:00+02:00", "--by", "Ben"]) == 0

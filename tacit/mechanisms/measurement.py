@@ -67,7 +67,7 @@ class Measurement:
     def error_bound(self, beta: float, questions: Sequence[LinearQuery] = ()) -> float:
         """Below which all cells' errors lie together with probability 1 - beta, before negative cells are mended.
 
-        With `questions`, those of their answers too: sums of the cells of one marginal, each with weights in [0, 1].
+        With `questions`, those of their answers too: weighted sums of the cells of one marginal each.
         A cell's error is a sum of independent draws times a_i. Gaussian draws are sub-Gaussian (Canonne, Kamath &
         Steinke 2020, Cor. 17). Laplace draws have E exp(theta z) <= 1/(1 - theta^2 b^2), every |a_i| <= 1, for
         the estimate is an orthogonal projection, and -ln(1 - x) is convex. Chernoff, and a union over the cells.

@@ -115,7 +115,9 @@ def _spelt(arguments: Sequence[str]) -> list[str]:
     """`tacit ledger people.toml` means show."""
     said = list(arguments)
     word = next((word for word in said[1:] if not word.startswith("-")), "")
-    if said[:1] == ["ledger"] and (word.endswith(".toml") or os.path.isfile(word)):
+    contract = word.endswith(".toml") or os.path.isfile(word)
+    before = said[1:2] != [word] and any(word.endswith(".toml") for word in said)  # options, and what belongs to them
+    if said[:1] == ["ledger"] and (contract or before):
         said.insert(1, "show")
     return said
 

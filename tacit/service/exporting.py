@@ -95,6 +95,10 @@ def _form(wanted: Wanted) -> tuple[str, bool]:
         raise InvalidParameter(
             "a DuckDB file needs the package duckdb: pip install 'tacit[duckdb]'. Nothing was spent."
         )
+    if form == "duckdb" and os.path.lexists(log := f"{os.fspath(wanted.out)}.wal"):  # it would be replayed into ours
+        raise InvalidParameter(
+            f"{printable(log)} says that this DuckDB file is open, or was never closed; close it. Nothing was spent."
+        )
     return form, form != "duckdb" and ending is not None
 
 

@@ -83,7 +83,7 @@ def show_plan(plan: Plan, screen: Screen, plot: Path | None = None, force: bool 
     screen.table(
         ("noise", "epsilon", "delta", plan.people.contract.budget.currency.value, f"all errors, {often}"),
         [
-            (_noise(one), shown(one.epsilon), shown(one.delta), shown(one.price, 4), f"within {_count(one.largest)}")
+            (_noise(one), shown(one.epsilon), shown(one.delta), shown(one.price, 4), _within(one.largest))
             for one in plans
         ],
     )
@@ -119,8 +119,8 @@ def _noise(plan: Plan) -> str:
     return type(plan.measurement.mechanism).__name__
 
 
-def _count(error: float | None) -> str:
-    return "-" if error is None else f"{error:,.0f} people"
+def _within(error: float | None) -> str:
+    return "-" if error is None else f"within {error:,.0f} people"
 
 
 def _errors(plan: Plan) -> Iterator[tuple[str, str, str]]:
