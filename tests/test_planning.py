@@ -25,12 +25,11 @@ from tacit.domain.sql import asked
 from tacit.domain.workload import Workload, conjunctions, marginals, prefixes, ranges
 from tacit.errors import InvalidParameter
 from tacit.mechanisms.least import least_epsilon
-from tacit.mechanisms.marginals import error_bound
+from tacit.mechanisms.marginals import as_marginals, error_bound
 from tacit.mechanisms.measurement import measurement
 from tacit.privacy.budget import Budget
 from tacit.service import cli
 from tacit.service.people import People
-from tacit.service.plan import as_marginals
 from tacit.service.request import workload
 
 SCHEMA = Schema(

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from math import pi, sqrt
 
 from tacit.curator.kernel import Curator
-from tacit.domain.query import Columns, Query
+from tacit.domain.query import Columns, Conjunctions, LinearQuery, Marginal, Query
 from tacit.domain.receipt import Receipt
 from tacit.domain.schema import Neighbors, Schema
 from tacit.domain.synopsis import Marginals
+from tacit.domain.workload import Workload
+from tacit.errors import InvalidQuery, quoted
 from tacit.mechanisms.consistency import nonnegative as mended
 from tacit.mechanisms.measurement import Measurement, measurement
 from tacit.privacy.budget import Budget
@@ -85,6 +87,32 @@ def error_bound(
     it whenever it was tried, for mending moves towards the truth; but cell by cell that is not proved.
     """
     return measurement(schema, workload, budget, neighbors, total=total).error_bound(beta)
+
+
+def as_marginals(workload: Query, schema: Schema) -> Workload:
+    """The marginals from which a workload of weighted sums is answered."""
+    workload.check(schema)
+    queries = workload.queries if isinstance(workload, Workload) else (workload,)
+    for query in queries:
+        if not isinstance(query, LinearQuery):
+            raise InvalidQuery(
+                f"{quoted(query)} is no weighted count; marginals, conjunctions, ranges, prefixes, parities and "
+                "predicates can be released now. Nothing was spent."
+            )
+    sets = {frozenset(columns): columns for query in reversed(queries) for columns in query.reads if columns}
+    order = dict.fromkeys(frozenset(columns) for query in queries for columns in query.reads if columns)
+    if not order:
+        raise InvalidQuery("this workload reads no column. Nothing was spent.")
+    return Workload(tuple(Marginal.over(schema, *sets[columns]) for columns in order))
+
+
+def summed(asked: Workload) -> list[LinearQuery]:
+    """What a workload asks beside whole marginals: sums of their cells."""
+    return [
+        query
+        for query in asked.queries
+        if isinstance(query, LinearQuery) and not isinstance(query, Marginal | Conjunctions)
+    ]
 
 
 def _receipt(plan: Measurement, budget: Budget, neighbors: Neighbors, purpose: str) -> Receipt:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tacit.curator.kernel import Curator
 from tacit.curator.ledger import Ledger
-from tacit.domain.query import Conjunctions, LinearQuery, Marginal, Query
-from tacit.domain.schema import Neighbors, Schema
+from tacit.domain.query import Query
+from tacit.domain.schema import Neighbors
 from tacit.domain.workload import Workload
-from tacit.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NoSuchGuarantee, quoted
+from tacit.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NoSuchGuarantee
 from tacit.mechanisms.least import least_epsilon
-from tacit.mechanisms.marginals import PredictedError, expected, release_marginals
+from tacit.mechanisms.marginals import PredictedError, as_marginals, expected, release_marginals, summed
 from tacit.mechanisms.measurement import Measurement, measurement
 from tacit.privacy.budget import Budget, Currency
 from tacit.rational import Number, exact, proper, shown
@@ -234,32 +234,6 @@ def delta_warnings(delta: Fraction, people: int | None) -> tuple[str, ...]:
     if delta > LARGE_DELTA:
         return (f"delta={shown(delta)} lets a mechanism publish a person's record outright that often; choose less.",)
     return ()
-
-
-def as_marginals(workload: Query, schema: Schema) -> Workload:
-    """The marginals from which a workload of weighted sums is answered."""
-    workload.check(schema)
-    queries = workload.queries if isinstance(workload, Workload) else (workload,)
-    for query in queries:
-        if not isinstance(query, LinearQuery):
-            raise InvalidQuery(
-                f"{quoted(query)} is no weighted count; marginals, conjunctions, ranges, prefixes, parities and "
-                "predicates can be released now. Nothing was spent."
-            )
-    sets = {frozenset(columns): columns for query in reversed(queries) for columns in query.reads if columns}
-    order = dict.fromkeys(frozenset(columns) for query in queries for columns in query.reads if columns)
-    if not order:
-        raise InvalidQuery("this workload reads no column. Nothing was spent.")
-    return Workload(tuple(Marginal.over(schema, *sets[columns]) for columns in order))
-
-
-def summed(asked: Workload) -> list[LinearQuery]:
-    """What a workload asks beside whole marginals: sums of their cells."""
-    return [
-        query
-        for query in asked.queries
-        if isinstance(query, LinearQuery) and not isinstance(query, Marginal | Conjunctions)
-    ]
 
 
 def known_total(people: People) -> int | None:

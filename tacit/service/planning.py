@@ -11,12 +11,13 @@ from typing import Any
 
 from tacit.errors import InvalidParameter
 from tacit.mechanisms.forecast import simulate
+from tacit.mechanisms.marginals import summed
 from tacit.rational import shown, whole
 from tacit.service import plotting
 from tacit.service.located import printable
 from tacit.service.opening import foreseen, session_budget
 from tacit.service.people import People
-from tacit.service.plan import Plan, between, known_total, summed
+from tacit.service.plan import Plan, between, known_total
 from tacit.service.request import workload
 from tacit.service.show import Counting, Screen
 
