@@ -8,14 +8,24 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
 
 
+CURRENT = pytest.mark.skipif(
+    tuple(map(int, np.__version__.split(".")[:2])) < (2, 4), reason="older stubs of numpy have other types"
+)
+
+
 @pytest.mark.parametrize(
     "tool",
-    [("mypy", "--no-error-summary", "tacit"), ("ruff", "check", "."), ("ruff", "format", "--check", ".")],
+    [
+        pytest.param(("mypy", "--no-error-summary", "tacit"), marks=CURRENT),
+        ("ruff", "check", "."),
+        ("ruff", "format", "--check", "."),
+    ],
     ids=lambda tool: " ".join(tool[:2]),
 )
 def test_the_tools_find_nothing(tool: tuple[str, ...]) -> None:
