@@ -34,6 +34,8 @@ PEOPLE = 10_000
 class Town:
     """A table in memory."""
 
+    most_rows = 1
+
     def __init__(self, schema: Schema, seed: int) -> None:
         self.schema = schema
         rng = np.random.default_rng(seed)

@@ -26,6 +26,7 @@ class Counted:
     """A table whose counts are at hand."""
 
     schema = SCHEMA
+    most_rows = 1
     held = np.arange(100)
 
     def counts(self, column_sets: object) -> list[np.ndarray]:

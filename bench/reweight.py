@@ -26,6 +26,8 @@ from tacit.privacy.budget import Budget
 class Table:
     """Counts that are there already."""
 
+    most_rows = 1
+
     def __init__(self, schema: Schema, counts: np.ndarray) -> None:
         self.schema, self.cells = schema, counts
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tacit.curator.ledger import MemoryLedger
     from tacit.curator.sqlite_ledger import SQLiteLedger
     from tacit.domain.predicate import parse
-    from tacit.domain.schema import Categories, Integers, Neighbors, Numbers, Schema
+    from tacit.domain.schema import Categories, Dates, Integers, Neighbors, Numbers, Schema
     from tacit.domain.workload import conjunctions, marginals, parities, predicates, prefixes, ranges
     from tacit.errors import TacitError
     from tacit.mechanisms.marginals import release_marginals
@@ -36,6 +36,7 @@ _HOMES = {
     "Budget": "privacy.budget",
     "Categories": "domain.schema",
     "Curator": "curator.kernel",
+    "Dates": "domain.schema",
     "Exponential": "primitives.selection",
     "Gaussian": "primitives.additive",
     "Integers": "domain.schema",
@@ -67,6 +68,7 @@ __all__ = [
     "Budget",
     "Categories",
     "Curator",
+    "Dates",
     "Exponential",
     "Gaussian",
     "Integers",

@@ -37,15 +37,26 @@ categories = ["no", "yes"]
 
 
 def planted(
-    folder: Path, *, neighbors: str = "replace-one", epsilon: str = "20", delta: str = "1e-6", whole: bool = False
+    folder: Path,
+    *,
+    neighbors: str = "replace-one",
+    epsilon: str = "20",
+    delta: str = "1e-6",
+    whole: bool = False,
+    each: int = 0,
+    most: int = 0,
 ) -> Path:
-    """The contract, with its table and its ledger."""
+    """The contract, with its table and its ledger; of persons of so many rows, of which at most so many count."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "people.csv").write_text("a,b,c\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows()))
+    (folder / "people.csv").write_text(
+        "a,b,c,id\n" + "".join(f"{a},{b},{c},{at // max(each, 1)}\n" for at, (a, b, c) in enumerate(rows()))
+    )
     contract, public = folder / "people.toml", f"people = {PEOPLE}" if neighbors == "replace-one" else ""
     text = CONTRACT.format(neighbors=neighbors, people=public, epsilon=epsilon, delta=delta)
     if whole:  # no row is dropped, so that the public number of people is that of the rows
         text = text.replace("name =", 'missing = "cell"\noutside = "cell"\nname =')
+    if each:
+        text = text.replace("[privacy]", f'person = "id"\nmost_rows = {most or each}\n[privacy]')
     contract.write_text(text)
     with People.open(contract) as people:
         people.create_ledger().close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from tacit.domain.interval import Prefixes, Ranges
 from tacit.domain.parity import Parity
 from tacit.domain.predicate import parse
 from tacit.domain.query import Conjunctions, Counting, Linear, Marginal, Query
-from tacit.domain.schema import Categories, Integers, Neighbors, Numbers, Schema, column_from
+from tacit.domain.schema import Categories, Dates, Integers, Neighbors, Numbers, Schema, column_from
 from tacit.domain.score import Fit, Function, Hardness
 from tacit.domain.workload import (
     Workload,
@@ -24,6 +25,7 @@ from tacit.domain.workload import (
 )
 from tacit.errors import InvalidQuery, InvalidSchema
 
+DAYS = Dates("visited", "2024-01-01", "2024-12-31", "day")
 SCHEMA = Schema(
     [
         Integers("age", 0, 99, missing="cell"),
@@ -95,6 +97,16 @@ SCHEMAS: list[tuple[str, str, Callable[[], object]]] = [
     ("an edge of 5,000 digits", "edges", lambda: Numbers("income", (0, 10**5000))),
     ("an edge that is a text", "edges", lambda: Numbers("income", (0, "5"))),  # type: ignore[arg-type]
     ("edges that are a text", "edges", lambda: Numbers("income", "0 5")),  # type: ignore[arg-type]
+    ("days that fall", "must rise", lambda: Dates("visited", "2024-02-01", "2024-01-31", "day")),
+    ("a day that is none", "'2024-02-30'", lambda: Dates("visited", "2024-02-30", "2024-12-31", "day")),
+    ("a day in other figures", "'31.12.2024'", lambda: Dates("visited", "2024-01-01", "31.12.2024", "day")),
+    ("a day that is a number", "'2024'", lambda: Dates("visited", 2024, 2025, "year")),  # type: ignore[arg-type]
+    ("a day with a time", "days", lambda: Dates("visited", datetime(2024, 1, 1), "2024-12-31", "day")),
+    ("too many days", "1000000 days", lambda: Dates("visited", "0001-01-01", "9999-12-31", "year")),
+    ("a period that is none", "'hour'", lambda: Dates("visited", "2024-01-01", "2024-12-31", "hour")),
+    ("periods that are a list", "by is", lambda: Dates("visited", "2024-01-01", "2024-12-31", ["day"])),  # type: ignore[arg-type]
+    ("described days, and no period", "by", lambda: column_from({"name": "a", "from": "2024-01-01", "to": ""})),
+    ("a constant of another type, day", "'visited'", lambda: DAYS.locate(5)),
     ("no categories", "categories", lambda: Categories("sex", ())),
     ("a category twice", "twice", lambda: Categories("sex", ("F", "F"))),
     ("categories of two kinds", "categories", lambda: Categories("sex", ("F", 1))),

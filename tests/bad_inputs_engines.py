@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tacit.domain.schema import Categories, Integers, Numbers, Schema
+from tacit.domain.person import Person
+from tacit.domain.schema import Categories, Dates, Integers, Numbers, Schema
 from tacit.engines.table import Table, open_table
 from tacit.errors import InvalidData, TacitError
 
@@ -44,6 +45,22 @@ def damaged(change: Callable[[bytes], bytes]) -> Callable[[Path], Table]:
         return open_table(written(path, change(path.read_bytes())), PEOPLE)
 
     return opened
+
+
+def of_person(column: str = "id", schema: Schema = PEOPLE, **columns: Any) -> Callable[[Path], Table]:
+    return lambda folder: open_table(pa.table({**ROWS, **columns}), schema, person=Person(column, 3))
+
+
+def people_of_two_kinds(folder: Path) -> Table:
+    parquet(folder / "a.parquet", id=[1, 2, 3])
+    parquet(folder / "b.parquet", id=["1", "2", CANARY])
+    return open_table(folder, PEOPLE, person=Person("id", 3))
+
+
+def nobody_in_one_part(folder: Path) -> Table:
+    parquet(folder / "a.parquet", id=[1, 2, 3])
+    parquet(folder / "b.parquet")
+    return open_table(folder, PEOPLE, person=Person("id", 3))
 
 
 def pipe(folder: Path) -> Table:
@@ -83,6 +100,7 @@ def only_hidden(folder: Path) -> Table:
 
 
 DAY = [datetime.date(2020, 1, 1)] * 3
+CLOCK = pa.array([1, 2, 3], pa.time32("s"))
 BAD: list[tuple[str, Callable[[Path], Any], type[TacitError]]] = [
     ("no such file", lambda folder: open_table(folder / "none.csv", PEOPLE), InvalidData),
     ("no such folder", lambda folder: open_table(folder / "none" / "t.parquet", PEOPLE), InvalidData),
@@ -126,6 +144,23 @@ BAD: list[tuple[str, Callable[[Path], Any], type[TacitError]]] = [
     ("numbers for truth values", of_arrow(Schema([Categories("age", (True, False))])), InvalidData),
     ("days for numbers with edges", of_arrow(Schema([Numbers("age", (0, 1))]), age=DAY), InvalidData),
     ("bytes of a fixed size", of_arrow(sex=pa.array([b"F"] * 3, pa.binary(1))), InvalidData),
+    ("numbers for days", of_arrow(Schema([Dates("age", "2024-01-01", "2024-12-31", "day")])), InvalidData),
+    (
+        "clock times for days",
+        of_arrow(Schema([Dates("age", "2024-01-01", "2024-12-31", "day")]), age=CLOCK),
+        InvalidData,
+    ),
+    ("a person that is no column", of_person(), InvalidData),
+    ("a person in another case", of_person(ID=[1, 2, 3]), InvalidData),
+    ("a person that is a column of the universe", of_person("sex"), InvalidData),
+    ("a person told by days", of_person(id=DAY), InvalidData),
+    ("a person told by truth values", of_person(id=[True, False, None]), InvalidData),
+    ("a person told by nothing", of_person(id=pa.nulls(3)), InvalidData),
+    ("a person told by lists", of_person(id=[[1], [2], [3]]), InvalidData),
+    ("a person told by wide decimals", of_person(id=pa.array([1, 2, 3], pa.decimal256(60))), InvalidData),
+    ("a person told by bytes of a fixed size", of_person(id=pa.array([b"F"] * 3, pa.binary(1))), InvalidData),
+    ("people of two kinds", people_of_two_kinds, InvalidData),
+    ("a part without the person", nobody_in_one_part, InvalidData),
     ("a list for a source", lambda folder: open_table([1, 2], PEOPLE), InvalidData),
     ("nothing for a source", lambda folder: open_table(None, PEOPLE), InvalidData),
     ("a table name for a frame", lambda folder: open_table(pa.table(ROWS), PEOPLE, table="t"), InvalidData),

@@ -82,6 +82,9 @@ class Spoilt:
         return CONTRACT.replace(self.old, self.new, 1)
 
 
+AGE = "low = 0\nhigh = 99\n"
+DAYS = 'from = 2024-01-01\nto = 2024-12-31\nby = "month"\n'
+
 CONTRACTS = (
     Spoilt("nothing in it", CONTRACT, "", ("empty",)),
     Spoilt("no column", CONTRACT[CONTRACT.index("[[columns]]") :], "", ("declares no columns",)),
@@ -112,6 +115,39 @@ CONTRACTS = (
     ),
     Spoilt("a source that is blank", '"people.csv"', '"  "', ("source must be 1 to",)),
     Spoilt("a source with an escape", '"people.csv"', '"a\\u001b[2J"', ("printable",)),
+    Spoilt("a person without rows", '"people.csv"', '"people.csv"\nperson = "name"', ("line 3", "needs most_rows")),
+    Spoilt("rows without a person", '"people.csv"', '"people.csv"\nmost_rows = 3', ("line 3", "needs person")),
+    *(
+        Spoilt(
+            f"{said} rows of a person",
+            '"people.csv"',
+            f'"people.csv"\nperson = "name"\nmost_rows = {said}',
+            ("line 4", "most rows of a person"),
+        )
+        for said in ("0", "-3", "1.5", '"3"', "true", "10000000", "9999999999999999999")
+    ),
+    Spoilt(
+        "a person that is a column",
+        '"people.csv"',
+        '"people.csv"\nperson = "sex"\nmost_rows = 3',
+        ("line 3", "none of the [[columns]]"),
+    ),
+    Spoilt(
+        "a person that is no name", '"people.csv"', '"people.csv"\nperson = " id"\nmost_rows = 3', ("line", "' id'")
+    ),
+    Spoilt("a person that is a number", '"people.csv"', '"people.csv"\nperson = 7\nmost_rows = 3', ("line 3", "text")),
+    Spoilt("days without a period", AGE, DAYS.replace('by = "month"\n', ""), ("[[columns]] 1", "by is missing")),
+    Spoilt("days without an end", AGE, DAYS.replace("to = 2024-12-31\n", ""), ("[[columns]] 1", "to is missing")),
+    Spoilt("days by the hour", AGE, DAYS.replace("month", "hour"), ("[[columns]] 1", "day, week, month", "'hour'")),
+    Spoilt("a day that is no day", AGE, DAYS.replace("2024-12-31", '"2024-02-30"'), ("[[columns]] 1", "'2024-02-30'")),
+    Spoilt("a day that is a year", AGE, DAYS.replace("2024-12-31", "2024"), ("line 13", "to must be a day", "'2024'")),
+    Spoilt(
+        "a day with a time", AGE, DAYS.replace("2024-12-31", "2024-12-31T12:00:00"), ("line 13", "to must be a day")
+    ),
+    Spoilt("days that fall", AGE, DAYS.replace("2024-12-31", "2023-12-31"), ("[[columns]] 1", "must rise")),
+    Spoilt("days and bounds", AGE, DAYS + "low = 0\n", ("[[columns]] 1", "'by'")),
+    Spoilt("a domain of a fourth kind", "high = 99", 'high = 99\ndomain = "guessed"', ("line 14", "public, bought")),
+    Spoilt("a domain that is true", "high = 99", "high = 99\ndomain = true", ("line 14", "public, bought")),
     Spoilt("no neighbours", 'neighbors = "add-remove"', "", ("neighbors is missing",)),
     Spoilt("unknown neighbours", '"add-remove"', '"bounded"', ("add-remove or replace-one", "'bounded'")),
     Spoilt("replace-one without people", '"add-remove"', '"replace-one"', ("need people",)),

@@ -16,6 +16,8 @@ from tacit.domain.schema import Schema
 class Rows:
     """A table as a matrix of codes; counts what the kernel asks for and remembers that it was asked."""
 
+    most_rows = 1
+
     def __init__(self, schema: Schema, codes: NDArray[np.int64]) -> None:
         self.schema, self.codes = schema, codes
         self.read: list[tuple[Columns, ...]] = []

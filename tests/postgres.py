@@ -151,17 +151,21 @@ class Server:
         return name
 
     def hold(self, values: dict[str, list[Any]], kinds: dict[str, str], parts: int = 1) -> tuple[str, str]:
-        """A table of these columns, in so many parts; how it is opened. No text of PostgreSQL's holds a null letter."""
+        """A table of these columns, in so many parts, one after the other; how it is opened.
+
+        No text of PostgreSQL's holds a null letter.
+        """
         schema, rows = self.fresh(), list(zip(*values.values(), strict=True))
         named = [f"{quoted(name)} {kinds[name]}" for name in values]
-        with self.keeper() as connection:
+        # a table that is filled by the transaction which makes it has its rows in their order, and none in a gap
+        with self.keeper() as connection, connection.transaction():
             connection.execute(f'create table "{schema}"."the ""people" ({", ".join(named)})')
             for part in range(parts):
                 if part:
                     connection.execute(f'create table "{schema}"."{part}" () inherits ("{schema}"."the ""people")')
                 where = f'"{schema}"."{part}"' if part else f'"{schema}"."the ""people"'
                 with connection.cursor().copy(f"copy {where} from stdin") as copy:
-                    for row in rows[part::parts]:
+                    for row in rows[len(rows) * part // parts : len(rows) * (part + 1) // parts]:
                         copy.write_row([v.replace("\0", "\u2400") if isinstance(v, str) else v for v in row])
         return self.uri, f'"{schema}"."the ""people"'
 

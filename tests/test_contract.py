@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from bad_inputs_service import CONTRACT, CONTRACTS, Spoilt
 
-from tacit.domain.schema import Categories, Integers, Neighbors, Numbers, Schema
+from tacit.domain.person import Person, Relation
+from tacit.domain.schema import Categories, Dates, Integers, Neighbors, Numbers, Schema
 from tacit.errors import InvalidSchema
 from tacit.privacy.budget import Budget
 from tacit.service.contract import Contract
@@ -55,6 +59,61 @@ def test_under_replace_one_the_number_of_people_is_public(tmp_path: Path) -> Non
     assert (contract.neighbors, contract.people) == (Neighbors.REPLACE_ONE, 65)
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_contract_declares_days_in_toml_s_own_way_or_as_texts(tmp_path: Path, quote: str) -> None:
+    days = f'from = {quote}2024-01-01{quote}\nto = {quote}2024-12-31{quote}\nby = "quarter"\n'
+    contract = Contract.read(written(tmp_path, CONTRACT.replace("low = 0\nhigh = 99\n", days)))
+    assert contract.schema["age"] == Dates("age", date(2024, 1, 1), date(2024, 12, 31), "quarter", outside="clamp")
+    assert Schema.of(json.loads(json.dumps(contract.schema.describe()))) == contract.schema
+
+
+PERSON = CONTRACT.replace('source = "people.csv"', 'source = "people.csv"\nperson = "name"\nmost_rows = 3')
+
+
+def test_a_contract_says_who_is_a_person(tmp_path: Path) -> None:
+    contract = Contract.read(written(tmp_path, PERSON))
+    assert contract.person == Person("name", 3)
+    assert contract.relation == Relation(Neighbors.ADD_REMOVE, 3)
+    assert Contract.read(written(tmp_path)).relation == Relation(Neighbors.ADD_REMOVE)
+
+
+@pytest.mark.parametrize(("old", "new"), [('"name"', '"other"'), ("most_rows = 3", "most_rows = 2")])
+def test_another_person_or_number_of_rows_is_another_subject(tmp_path: Path, old: str, new: str) -> None:
+    before = Contract.read(written(tmp_path, PERSON)).subject
+    changed = Contract.read(written(tmp_path, PERSON.replace(old, new)))
+    assert changed.unlike(before) == "the person and most_rows"
+
+
+def test_a_subject_without_a_person_is_what_it_was(tmp_path: Path) -> None:
+    """A ledger of an older release is still that of its table."""
+    subject = Contract.read(written(tmp_path)).subject
+    assert re.fullmatch(r"people\.csv; [0-9a-f]{16}; schema [0-9a-f]{32}; add-remove", subject)
+
+
+def test_with_a_person_the_number_of_people_is_not_that_of_rows(tmp_path: Path) -> None:
+    text = PERSON.replace('"add-remove"', '"replace-one"\npeople = 65')
+    assert not Contract.read(written(tmp_path, text)).rows_public
+    assert Contract.read(written(tmp_path, CONTRACT.replace('"add-remove"', '"replace-one"\npeople = 65'))).rows_public
+
+
+@pytest.mark.parametrize("mark", ["", '\ndomain = "public"', '\ndomain = "bought"'])
+def test_a_domain_is_public_or_was_bought(tmp_path: Path, mark: str) -> None:
+    contract = Contract.read(written(tmp_path, CONTRACT.replace("high = 99", f"high = 99{mark}")))
+    contract.must_be_public()
+    assert contract.subject == Contract.read(written(tmp_path)).subject
+
+
+def test_a_domain_that_was_taken_from_the_data_is_refused_where_it_stands(tmp_path: Path) -> None:
+    marked = CONTRACT.replace("high = 99", 'high = 99\ndomain = "from data"')
+    twice = marked.replace("edges =", 'domain = "from data"\nedges =')
+    for text, more in ((marked, "data. What"), (twice, "data; so were those of 1 more columns. What")):
+        contract = Contract.read(written(tmp_path, text))
+        with pytest.raises(InvalidSchema, match=f"{re.escape(more)}") as refusal:
+            contract.must_be_public()
+        assert "people.toml, line 14, [[columns]] 1: the domain of 'age' was taken" in str(refusal.value)
+        assert 'change the line to domain = "public". Nothing was spent.' in str(refusal.value)
+
+
 def test_windows_line_ends_and_comments_are_fine(tmp_path: Path) -> None:
     text = CONTRACT.replace("\n", "  # a word\r\n")
     assert Contract.read(written(tmp_path, text)).subject == Contract.read(written(tmp_path)).subject
@@ -70,6 +129,7 @@ def test_windows_line_ends_and_comments_are_fine(tmp_path: Path) -> None:
         ('missing = "cell"', 'missing = "drop"', "the columns"),
         ('"add-remove"', '"replace-one"\npeople = 65', "the neighbours"),
         ('"people.csv"', f'"{"long/" * 100}1.csv"', "the table's name"),
+        ('"people.csv"', '"people.csv"\nperson = "id"\nmost_rows = 3', "the person and most_rows"),
     ],
 )
 def test_another_table_universe_or_relation_is_another_subject(tmp_path: Path, old: str, new: str, what: str) -> None:

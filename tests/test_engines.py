@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import math
 import os
@@ -23,7 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.domain.query import Counting, Marginal
-from tacit.domain.schema import CELL, CLAMP, Categories, Column, Integers, Numbers, Schema
+from tacit.domain.schema import CELL, CLAMP, Categories, Column, Dates, Integers, Numbers, Schema
 from tacit.engines import counting
 from tacit.engines import table as table_module
 from tacit.engines.counting import Tally, grouped
@@ -44,9 +45,29 @@ def number(text: str) -> int | float | None:
     return int(whole[1]) if whole and len(text) < 4000 else float(text)
 
 
+def naive_day(column: Dates, value: Any, size: int) -> int | None:
+    """Day by day: the cells are counted by their labels as the calendar is walked through."""
+    day = WRITTEN_DAYS[value] if isinstance(value, str) and value in WRITTEN_DAYS else value
+    if isinstance(day, datetime.datetime):
+        day = (day.astimezone(datetime.UTC) if day.tzinfo else day).date()
+    if day is None or day == "":
+        return column.missing_cell
+    if isinstance(day, datetime.date) and column.first <= day <= column.last:
+        months = {
+            day.year * 12 + day.month
+            for day in map(column.first.fromordinal, range(column.first.toordinal(), day.toordinal() + 1))
+        }
+        return len(months) - 1
+    if column.outside != CLAMP:
+        return column.outside_cell
+    return column.missing_cell if not isinstance(day, datetime.date) else 0 if day < column.first else size - 1
+
+
 def naive_cell(column: Column, value: Any) -> int | None:
     """The cell, or None where the row is dropped."""
     size = column.size - (column.missing == CELL) - (column.outside == CELL)
+    if isinstance(column, Dates):
+        return naive_day(column, value, size)
     parses = not (isinstance(column, Categories) and column.kind is not int)
     if isinstance(value, str) and value and parses:
         value = number(value)
@@ -126,7 +147,9 @@ def native(values: list[Any]) -> pa.Array:
         values,
         {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_(), Decimal: None}.get(
             next(iter(kinds), str)
-        ),
+        )
+        if not kinds or not issubclass(next(iter(kinds)), datetime.date)
+        else None,
     )
 
 
@@ -244,6 +267,7 @@ def in_text_duckdb(values: Values, folder: Path) -> Any:
 
 def in_postgres(values: Values, folder: Path, *, parts: int = 1) -> Any:
     kinds = {pa.int64(): "bigint", pa.float64(): "double precision", pa.bool_(): "boolean", pa.string(): "text"}
+    kinds |= {pa.date32(): "date", pa.timestamp("us"): "timestamp"}
     held = arrow(values)
     named = {field.name: kinds.get(field.type, "numeric") for field in held.schema}
     return server().hold(held.to_pydict(), named, parts)
@@ -258,18 +282,19 @@ def in_text_postgres(values: Values, folder: Path) -> Any:
 
 
 def in_numeric_postgres(values: Values, folder: Path) -> Any:
-    numeric, made = {}, {}
-    for name, held in arrow(values).to_pydict().items():
-        plain = all(isinstance(value, int | float | Decimal | None) and not isinstance(value, bool) for value in held)
-        numeric[name] = [None if v is None else Decimal(repr(v)) if isinstance(v, float) else v for v in held]
-        made[name] = "numeric" if plain else "boolean" if isinstance(held[0], bool) else "text"
-    return server().hold(
-        {
-            name: numeric[name] if made[name] == "numeric" else values
-            for name, values in arrow(values).to_pydict().items()
-        },
-        made,
-    )
+    """Every number a numeric, every time one with a zone, which lies in the day that it is by UTC."""
+    given, kinds = arrow(values).to_pydict(), {}
+    for name, held in given.items():
+        found = {type(value) for value in held if value is not None}
+        if found <= {int, float, Decimal}:
+            kinds[name] = "numeric"
+            given[name] = [Decimal(repr(value)) if isinstance(value, float) else value for value in held]
+        elif found == {datetime.datetime}:
+            kinds[name], tokyo = "timestamptz", datetime.timezone(datetime.timedelta(hours=9))
+            given[name] = [time and time.replace(tzinfo=datetime.UTC).astimezone(tokyo) for time in held]
+        else:
+            kinds[name] = "boolean" if found == {bool} else "text"
+    return server().hold(given, kinds)
 
 
 KINDS: list[Callable[[Values, Path], Any]] = [
@@ -307,6 +332,20 @@ REAL = [0.0, 9.0, 9.5, -0.0, 4.5, -0.5, 1e300, -1e300, math.inf, -math.inf, math
         0.09999999999999999, 999.9999999999999, 1000.0, 2500.5, 2500.5000000000005]
 MONEY = [*map(Decimal, ("0.30", "0.29", "0.31", "10.00", "10.01", "-0.01", "3.00", "3.01", "9.00", "-1.00")), None]
 HUGE = [Decimal("3"), Decimal("9"), Decimal(10) ** 25, -Decimal(10) ** 25, Decimal(2) ** 63, -Decimal(2) ** 64, None]
+DAY, NOON = datetime.date, datetime.datetime
+DAYS = [DAY(2024, 1, 14), DAY(2024, 1, 15), DAY(2024, 1, 31), DAY(2024, 2, 1), DAY(2024, 2, 29), DAY(2024, 12, 31),
+        DAY(2025, 1, 1), DAY(1969, 12, 31), DAY(1970, 1, 1), DAY(9999, 12, 31), DAY(1, 1, 1), None]
+TIMES = [NOON(2024, 1, 14, 23, 59, 59, 999999), NOON(2024, 1, 15), NOON(2024, 2, 29, 12, 30), NOON(2025, 1, 1),
+         NOON(2024, 12, 31, 23, 59, 59), NOON(1969, 12, 31, 23, 59), None]
+WRITTEN_DAYS: dict[str, Any] = {
+    **{str(day): day for day in DAYS if day}, " 2024-03-01\t": DAY(2024, 3, 1), "2024-03-01T23:59": DAY(2024, 3, 1),
+    "2024-03-01 00:00:00": DAY(2024, 3, 1), "2024-03-01T23:59:60.123Z": DAY(2024, 3, 1),
+    "2024-03-01T00:30+01:00": DAY(2024, 2, 29), "2024-03-01 23:30:00-0100": DAY(2024, 3, 2),
+    "2024-03-01T05:00+05": DAY(2024, 3, 1), "2024-03-01 12:00:00.5 +02:00": DAY(2024, 3, 1), "": "",
+    **dict.fromkeys(["2024-02-30", "2023-02-29", "2024-13-01", "2024-00-10", "2024-01-00", "0000-01-01", "10000-01-01",
+                     "2024-1-5", "20240105", "24-01-05", "05/01/2024", "2024-W01-1", "2024-03", "2024-03-01T24:00",
+                     "2024-03-01T12:60", "2024-03-01T1", "2024-03-01x", "٢٠٢٤-٠١-٠١", "nan", "NaT", "now", "-1",
+                     "19800", "-2024-01-01", "2024-03-01T12:00+25:00", "2024-01-15-2024-01-16"], b"no day")}
 POOLS: dict[str, tuple[type[Column], tuple[Any, ...], list[Any]]] = {
     "texts": (Categories, (TEXTS,), DIRTY_TEXTS),
     "one text": (Categories, (("a",),), ["a", "A", None]),
@@ -338,6 +377,9 @@ POOLS: dict[str, tuple[type[Column], tuple[Any, ...], list[Any]]] = {
     "money": (Numbers, ((0, 0.3, 10),), MONEY),
     "whole money": (Integers, (0, 9), MONEY),
     "huge money": (Integers, (0, 9), HUGE),
+    "days": (Dates, (DAY(2024, 1, 15), DAY(2024, 12, 31), "month"), DAYS),
+    "times": (Dates, (DAY(2024, 1, 15), DAY(2024, 12, 31), "month"), TIMES),
+    "written days": (Dates, (DAY(2024, 1, 15), DAY(2024, 12, 31), "month"), list(WRITTEN_DAYS)),
     "huge real money": (Numbers, ((0, 9),), HUGE),
 }
 # fmt: on

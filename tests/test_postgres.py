@@ -24,7 +24,7 @@ import pytest
 from tacit.curator.kernel import Curator
 from tacit.curator.ledger import MemoryLedger
 from tacit.domain.query import Marginal
-from tacit.domain.schema import CELL, CLAMP, Categories, Column, Integers, Neighbors, Numbers, Schema
+from tacit.domain.schema import CELL, CLAMP, Categories, Column, Dates, Integers, Neighbors, Numbers, Schema
 from tacit.engines import server, wire
 from tacit.engines.postgres import Postgres
 from tacit.engines.server import Failed, Session
@@ -83,6 +83,7 @@ def a_role(town: Server, made: str, *grants: str) -> Iterator[str]:
 
 # --- what a value becomes --------------------------------------------------------------------------------------------
 
+YEAR = Dates("c", "2024-01-01", "2024-12-31", "year")
 TYPES: list[tuple[str, list[str], Column, list[int]]] = [
     ("text", ["'a'", "'a '", "'A'", "''", "null", "repeat('a', 3000000)"], Categories("c", ("a",)), [1, 2, 3]),
     ("varchar(3)", ["'a'", "'a '", "'é'", "null"], Categories("c", ("é", "a")), [1, 1, 1, 1]),
@@ -104,6 +105,14 @@ TYPES: list[tuple[str, list[str], Column, list[int]]] = [
     ("numeric(9, 4)", ["7", "7.0000", "7.0001", "-7", "'nan'", "null"], Integers("c", 7, 7), [2, 2, 2]),
     ("numeric", ["'inf'", "'-inf'", "7e130000", "-1e130000", "1e-16000", "7"], Integers("c", 7, 7), [1, 0, 5]),
     ("numeric", ["0.5", "0.500", "0.5000000000000000000001", "7.0", "1"], Categories("c", ("0.5", "7")), [3, 1, 0, 1]),
+    ("date", ["'2024-01-01'", "'2023-12-31'", "'infinity'", "'-infinity'", "'0044-03-15 BC'", "null"], YEAR, [1, 1, 4]),
+    ("timestamp", ["'2023-12-31 23:59:59.999999'", "'2024-12-31 23:59:59.999999'", "'infinity'", "'-infinity'"],
+     YEAR, [1, 0, 3]),
+    ("timestamptz", ["'2024-12-31 23:30-01'", "'2025-01-01 00:30+01'", "'2024-01-01 00:30+01'", "null"],
+     YEAR, [1, 1, 2]),
+    ("char(16)", ["'2024-02-29'", "' 2024-02-29T12:'", "'2023-02-29'", "''"], YEAR, [1, 1, 2]),
+    ("text", ["'2024-02-29 23:30-01'", "repeat(' ', 99) || '2024-12-31'", "repeat(' ', 2000000) || '2024-12-31'"],
+     YEAR, [2, 0, 1]),
     ("numeric", ["9007199254740992", "9007199254740993", "0.3", "0.30"], Numbers("c", (0, 0.3, 2**53)), [0, 3, 0, 1]),
 ]  # fmt: skip
 
@@ -126,6 +135,14 @@ def test_every_type_goes_where_the_documents_say(
     column = replace(column, missing=CELL, outside=CELL)
     counts = open_table(town.uri, Schema([column]), table=f'"{made}".typed').counts([("c",)])[0]
     assert counts.tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz"])
+def test_the_infinities_are_clamped_to_the_first_and_the_last_day(kind: str, town: Server, made: str) -> None:
+    town.run(f'create table "{made}".typed (c {kind})')
+    town.run(f"""insert into "{made}".typed values ('-infinity'), ('-infinity'), ('infinity'), ('4713-01-01 BC')""")
+    days = Schema([Dates("c", "2024-01-01", "2025-12-31", "year", outside=CLAMP)])
+    assert open_table(town.uri, days, table=f'"{made}".typed').counts([("c",)])[0].tolist() == [3, 1]
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ class Nothing:
     """A table that is asked for no counts."""
 
     schema = Schema([Integers("age", 0, 9)])
+    most_rows = 1
 
     def counts(self, column_sets: Sequence[Columns]) -> list[NDArray[np.int64]]:
         return []

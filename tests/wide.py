@@ -17,6 +17,8 @@ ADULT = (2, 42, 16, 7, 15, 6, 5, 2, 41, 9, 8, 20, 3, 12, 30)  # values of each c
 class Copied:
     """Rows, each of which stands for equally many people; a million people are counted in half a millisecond."""
 
+    most_rows = 1
+
     def __init__(self, schema: Schema, codes: Sequence[NDArray[np.uint8]], people: int) -> None:
         self.schema, self._codes, self._copies = schema, codes, people // len(codes[0])
         self.known: dict[Columns, NDArray[np.int64]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from threading import Lock
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tacit.curator import process
 from tacit.curator.ledger import Ledger
 from tacit.domain.grid import Norm, OnGrid
+from tacit.domain.person import Relation
 from tacit.domain.query import Columns, Query
 from tacit.domain.schema import Neighbors, Schema
 from tacit.errors import DataUnavailable, Halted, InvalidParameter, NoiseUnavailable
@@ -22,16 +23,38 @@ from tacit.privacy.budget import Budget
 from tacit.rational import shown
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 
 class Data(Protocol):
     """The private table, as the kernel needs it: one method that counts."""
 
     schema: Schema
+    most_rows: int  # that one person has in the counts; the table sees to it
 
     def counts(self, column_sets: Sequence[Columns]) -> list[NDArray[np.int64]]:
         """How many rows fall into each cell of each column set; one axis a column."""
         ...
+
+
+@runtime_checkable
+class Lots(Protocol):
+    """A table that chooses by lot which rows of a person count, and is given the lots."""
+
+    def draw_from(self, lots: Callable[[int], NDArray[np.int64]]) -> None:
+        """Takes what draws so many lots, below 2^32 each; once."""
+        ...
+
+
+def supplied(data: D) -> D:
+    """The table, with what it needs of chance: from here and from nobody else, so that no lot has a seed."""
+    if isinstance(data, Lots):
+        data.draw_from(_lots)
+    return data
+
+
+def _lots(count: int) -> NDArray[np.int64]:
+    return SYSTEM.uniform(2**32, count)
 
 
 class Curator:
@@ -43,10 +66,10 @@ class Curator:
     """
 
     def __init__(self, data: Data, ledger: Ledger, neighbors: Neighbors) -> None:
-        self._data = data
+        self._data = supplied(data)
         self._noise: Noise = SYSTEM
         self._ledger = ledger
-        self._neighbors = Neighbors(neighbors)
+        self._relation = Relation(Neighbors(neighbors), data.most_rows)
 
     @property
     def ledger(self) -> Ledger:
@@ -56,7 +79,12 @@ class Curator:
     @property
     def neighbors(self) -> Neighbors:
         """What one person may change in the table."""
-        return self._neighbors
+        return self._relation.neighbors
+
+    @property
+    def relation(self) -> Relation:
+        """The same, with the most rows that a person has in the counts."""
+        return self._relation
 
     @property
     def schema(self) -> Schema:
@@ -70,7 +98,7 @@ class Curator:
 
     def sensitivity(self, query: Query, norm: Norm = Norm.LINF) -> Fraction:
         """How far one person of this table can move the query's answers."""
-        return query.sensitivity(norm, self.neighbors)
+        return self.relation.moves(query, norm)
 
     def release(self, mechanism: Mechanism, query: Query) -> Any:
         """One private answer: charged, read, perturbed."""
@@ -104,7 +132,7 @@ class Curator:
                 f"{mechanism} uses the saving for monotone queries; {query} is not proved monotone under "
                 f"{self.neighbors.value} neighbours. Nothing was drawn."
             )
-        return query.sensitivity(mechanism.norm, self.neighbors)
+        return self.relation.moves(query, mechanism.norm)
 
     def _read(self, query: Query) -> OnGrid:
         return query.on_grid(*self._data.counts(query.reads))

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from tacit.domain.cellset import CellSet
+from tacit.domain.dates import Dates, day_of, number_of
 from tacit.domain.parser import Condition, Constant
 from tacit.domain.schema import Categories, Column, Integers, Numbers, written
 from tacit.domain.token import is_bare
@@ -48,6 +49,8 @@ def _compared(column: Column, condition: Condition, refuse: Refusal) -> CellSet:
         return _integer(column, condition, refuse)
     if isinstance(column, Numbers):
         return _number(column, condition, refuse)
+    if isinstance(column, Dates):
+        return _date(column, condition, refuse)
     raise refuse(condition.at, f"column {quoted(column.name)} takes no comparisons")
 
 
@@ -145,6 +148,45 @@ def _number(column: Numbers, condition: Condition, refuse: Refusal) -> CellSet:
     return CellSet.run(column.size, below(first), upto(last))
 
 
+def _date(column: Dates, condition: Condition, refuse: Refusal) -> CellSet:
+    """A day, or a period by its label, stands for its days; their ends must be ends of cells."""
+    starts, labels = column.starts, column.domain
+    cells = dict(zip(labels, range(len(labels)), strict=True))
+
+    def days(constant: Constant) -> tuple[int, int]:
+        """The first of them, and the one after the last."""
+        if isinstance(constant.value, str):
+            if (cell := cells.get(constant.value)) is not None:
+                return starts[cell], starts[cell + 1]
+            if (day := day_of(constant.value)) is not None:
+                return number_of(day), number_of(day) + 1
+        like = f"'2024-12-31', or a {column.by} like {_constant(labels[0])}" if column.by != "day" else "'2024-12-31'"
+        raise refuse(constant.at, f"column {quoted(column.name)} holds days; write one in quotes, like {like}")
+
+    def edge(day: int, constant: Constant) -> int:
+        """How many cells lie before it."""
+        near = min(bisect_left(starts, day), column.domain_size)
+        if starts[0] < day < starts[-1] and starts[near] != day:
+            within = _constant(labels[near - 1])
+            raise refuse(
+                constant.at,
+                f"column {quoted(column.name)} is counted in whole {column.by}s, and this parts {within}; "
+                f"name the {column.by}, or days where one begins or ends",
+            )
+        return near
+
+    spans = [(*days(constant), constant) for constant in condition.constants]
+    if condition.relation in ("=", "in"):
+        chosen = [cell for first, end, at in spans for cell in range(edge(first, at), edge(end, at))]
+        return CellSet.of(column.size, chosen)
+    (first, _, start), (last, end, stop) = spans[0], spans[-1]
+    if condition.relation in ("<", "<="):
+        return CellSet.run(column.size, 0, edge(last if condition.relation == "<" else end, stop))
+    if condition.relation in (">", ">="):
+        return CellSet.run(column.size, edge(last if condition.relation == ">=" else end, stop), column.domain_size)
+    return CellSet.run(column.size, edge(first, start), edge(end, stop))
+
+
 def worded(column: Column, cells: CellSet) -> str:
     """Words that `chosen` reads as these cells; neither all of them nor none."""
     name, size = _named(column.name), column.domain_size
@@ -174,12 +216,16 @@ def _declared(column: Column, name: str, cells: CellSet) -> str:
         few = min(cells, cells.opposite, key=len)
         members = [_constant(column.values[cell]) for start, stop in few.runs for cell in range(start, stop)]
         return _listed(name, members, few is not cells)
-    low = column.low if isinstance(column, Integers) else 0
+    low, labels = column.low if isinstance(column, Integers) else 0, column.domain if isinstance(column, Dates) else ()
+
+    def said(cell: int) -> str:
+        return _constant(labels[cell] if labels else low + cell)
+
     gaps = cells.opposite.runs
     if len(gaps) < len(cells.runs) and all(stop - start == 1 for start, stop in gaps):
-        return _listed(name, [str(low + start) for start, _ in gaps], negated=True)
-    single = [str(low + start) for start, stop in cells.runs if stop - start == 1]
-    parts = [_interval(name, low, cells.size, *run) for run in cells.runs if run[1] - run[0] > 1]
+        return _listed(name, [said(start) for start, _ in gaps], negated=True)
+    single = [said(start) for start, stop in cells.runs if stop - start == 1]
+    parts = [_interval(name, said, cells.size, *run) for run in cells.runs if run[1] - run[0] > 1]
     return " or ".join(parts + ([_listed(name, single, negated=False)] if single else []))
 
 
@@ -189,10 +235,10 @@ def _listed(name: str, members: list[str], negated: bool) -> str:
     return f"{name} {'not ' if negated else ''}in ({', '.join(members)})"
 
 
-def _interval(name: str, low: int, size: int, start: int, stop: int) -> str:
+def _interval(name: str, said: Callable[[int], str], size: int, start: int, stop: int) -> str:
     if start == 0:
-        return f"{name} <= {low + stop - 1}"
-    return f"{name} >= {low + start}" if stop == size else f"{name} between {low + start} and {low + stop - 1}"
+        return f"{name} <= {said(stop - 1)}"
+    return f"{name} >= {said(start)}" if stop == size else f"{name} between {said(start)} and {said(stop - 1)}"
 
 
 def _between_edges(column: Numbers, name: str, start: int, stop: int) -> str:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from tacit.domain.person import MOST_ROWS
 from tacit.domain.schema import Neighbors
 from tacit.errors import InvalidData
 from tacit.rational import shown
@@ -55,6 +56,7 @@ class Receipt:
     purpose: str = ""
     created: str = field(default_factory=_now)  # UTC
     version: str = field(default_factory=_version)
+    rows: int = field(default=1, kw_only=True)  # that a person has in the counts, at most
 
     def __str__(self) -> str:
         paid = f"{self.currency}={shown(self.amount)}"
@@ -65,10 +67,11 @@ class Receipt:
             promise = f"epsilon={shown(epsilon)}" + (f", delta={shown(delta)}" if delta else "")
             promise += "" if promise == paid else f", paid as {paid}"
         known = "public" if self.total_public else "not public"
+        each = "" if self.rows == 1 else f" of at most {self.rows} rows each"
         said = [
             ("promise", promise),
             *(("charges", f"{shown(cost)}  {what}") for what, cost in self.charges),
-            ("people", f"{self.neighbors.value} neighbours; their number was {known}"),
+            ("people", f"{self.neighbors.value} neighbours{each}; their number was {known}"),
             *(("noise", noise) for noise in self.noise),
             ("purpose", self.purpose or "none stated"),
             ("made", f"{self.created} by tacit {self.version}"),
@@ -88,12 +91,13 @@ class Receipt:
             "purpose": self.purpose,
             "created": self.created,
             "version": self.version,
+            "rows": self.rows,
         }
 
     @classmethod
     def of(cls, said: object) -> Receipt:
         """The receipt that `describe` described."""
-        if not isinstance(said, Mapping) or set(said) != {held.name for held in fields(cls)}:
+        if not isinstance(said, Mapping) or set(said) | {"rows"} != {held.name for held in fields(cls)}:
             raise InvalidData("a receipt in it lacks a part, or has one that no receipt has. Nothing was spent.")
         stated, charges, noise = said["stated"], said["charges"], said["noise"]
         texts = [said[name] for name in ("currency", "purpose", "created", "version")]
@@ -101,6 +105,8 @@ class Receipt:
             said["currency"] not in ("epsilon", "rho")
             or said["neighbors"] not in [relation.value for relation in Neighbors]
             or type(said["total_public"]) is not bool
+            or type(rows := said.get("rows", 1)) is not int  # those of older releases say nothing, and have one
+            or not 1 <= rows <= MOST_ROWS
             or not (stated is None or (isinstance(stated, list) and len(stated) == 2))
             or not (isinstance(charges, list) and len(charges) <= MOST_CHARGES)
             or not all(isinstance(charge, list) and len(charge) == 2 for charge in charges)
@@ -122,6 +128,7 @@ class Receipt:
             said["purpose"],
             said["created"],
             said["version"],
+            rows=rows,
         )
 
 

@@ -46,6 +46,13 @@ _ARROW = {
     "DOUBLE": pa.float64(),
     "BOOLEAN": pa.bool_(),
     "VARCHAR": pa.string(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMP_S": pa.timestamp("s"),
+    "TIMESTAMP_MS": pa.timestamp("ms"),
+    "TIMESTAMP_NS": pa.timestamp("ns"),
+    "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", "UTC"),
+    "UUID": pa.string(),  # as it is brought
     "BLOB": pa.binary(),
 }
 
@@ -55,7 +62,7 @@ class Duck:
 
     kind = "DuckDB"
 
-    def __init__(self, files: Files, table: str, schema: Schema) -> None:
+    def __init__(self, files: Files, table: str, schema: Schema, *, ordered: bool = False) -> None:
         if find_spec("duckdb") is None:
             raise InvalidData("a DuckDB file needs the package duckdb: pip install 'tacit[duckdb]'. Nothing was read.")
         if len(files.paths) != 1:
@@ -64,6 +71,7 @@ class Duck:
         self.rows: int | None = None
         self._table = table
         self._schema = schema
+        self._ordered = ordered
         self._kinds: dict[str, str] = {}  # as DuckDB names them
         self.coded: frozenset[str] = frozenset()
 
@@ -103,19 +111,22 @@ class Duck:
         yield [(name, _arrow_type(kind)) for name, kind in found]
 
     def batches(self, names: Columns, rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows in any order."""
+        """The rows: in any order, or always in the one in which they lie."""
         statement = self.statement(names)
-        with _opened(self.files.paths[0]) as connection:
+        with _opened(self.files.paths[0], self._ordered) as connection:
             relation = connection.sql(statement)
             reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
             yield from reader(rows)
 
     def statement(self, names: Columns) -> str:
         """The one statement that is ever run over the rows."""
-        chosen = ", ".join(
-            f"{self._places(name) if name in self.coded else _name(name)} as c{at}" for at, name in enumerate(names)
-        )
+        chosen = ", ".join(f"{self._value(name)} as c{at}" for at, name in enumerate(names))
         return f"select {chosen or '1'} from main.{_name(self._table)}"  # noqa: S608 - every part is quoted
+
+    def _value(self, name: str) -> str:
+        if name in self.coded:
+            return self._places(name)
+        return f"{_name(name)}::varchar" if self._kinds.get(name) == "UUID" else _name(name)
 
     def _places(self, name: str) -> str:
         """A text's place: a cast to the domain finds its cell by its bytes, whatever the column's collation."""
@@ -132,10 +143,11 @@ class Duck:
         )
 
 
-def _opened(path: str) -> duckdb.DuckDBPyConnection:
+def _opened(path: str, ordered: bool = False) -> duckdb.DuckDBPyConnection:
     import duckdb
 
-    return duckdb.connect(path, read_only=True, config=dict(SAFE))
+    order = {"preserve_insertion_order": "true"} if ordered else {}
+    return duckdb.connect(path, read_only=True, config={**SAFE, **order})
 
 
 def _in_sql(column: object) -> bool:

@@ -91,7 +91,7 @@ class Postgres:
     kind = "PostgreSQL"
     rows = None
 
-    def __init__(self, source: str, table: str, schema: Schema) -> None:
+    def __init__(self, source: str, table: str, schema: Schema, person: str | None = None) -> None:
         if why := fault(source):
             raise InvalidData(f"{why}. Nothing was read.")
         if (named := parts(table)) is None:
@@ -100,6 +100,7 @@ class Postgres:
                 f"not {quoted(table)}. Nothing was read."
             )
         self._source, self._named, self._schema = source, named, schema
+        self._needed = schema.names if person is None else (*schema.names, person)
         self._from = f"{_name(named[0])}.{_name(named[1])}"
         self._stored = Stored(b"", {})
         self._snapshot = ""
@@ -209,7 +210,7 @@ class Postgres:
             for name, kind, allowed in session.ask(COLUMNS.format(oid=oid))
         ]
         for name, _, allowed in found:
-            if name in self._schema.names and not allowed:
+            if name in self._needed and not allowed:
                 raise self._refusal(f"the role may not read column {quoted(name)}")
         return Stored(parts or b"", {name: kind for name, kind, allowed in found if allowed})
 
@@ -230,12 +231,15 @@ class Postgres:
         return FIELDS[kind]() if kind in FIELDS else wire.Texts()
 
     def _read(self, name: str) -> str:
-        """A column as it is sent; texts no longer than they need to be told from every one that has a cell."""
+        """A column as it is sent; texts no longer than they need to be told from every one that has a cell.
+
+        Whole where it tells people apart: then of a numeric the shortest text, for equal numbers are one person.
+        """
         value, kind = _name(name), self._stored.kinds[name]
         if kind in AS_TEXT:
             value = f"{value}::pg_catalog.text"
         if kind == NUMERIC and name not in self.coded:
-            value = f"pg_catalog.trim_scale({value})::pg_catalog.text"
+            value = f"nullif(pg_catalog.trim_scale({value}), 'NaN')::pg_catalog.text"
         if kind not in BOUNDED or name not in self._schema.names:
             return value
         longest = _longest(self._schema[name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from decimal import Decimal
 from math import isnan
 from typing import Any, Protocol, TypeAlias
@@ -51,9 +52,10 @@ class Parquet:
     kind = "Parquet"
     coded: frozenset[str] = frozenset()
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, person: str | None = None) -> None:
         self.files = files
         self.rows: int | None = 0
+        self._person = person
 
     def check(self) -> None:
         """Stops when a file has changed."""
@@ -76,14 +78,14 @@ class Parquet:
             yield header
 
     def batches(self, names: Columns, rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows, row group by row group; texts keep the dictionary that they are stored with."""
+        """The rows, row group by row group; texts keep the dictionary that they are stored with, but for people's."""
         import pyarrow.parquet as parquet
 
         for path in self.files.paths:
             with parquet.ParquetFile(path) as file:
                 footer, kinds = file.metadata, {field.name: field.type for field in file.schema_arrow}
-            texts = [name for name in names if is_text(kinds[name])]
-            with parquet.ParquetFile(path, metadata=footer, read_dictionary=texts) as file:
+            texts = [name for name in names if is_text(kinds[name]) and name != self._person]
+            with parquet.ParquetFile(path, metadata=footer, read_dictionary=texts, pre_buffer=False) as file:
                 for batch in file.iter_batches(rows, columns=list(names)):
                     yield batch.select(list(names))
 
@@ -179,7 +181,8 @@ def _text(value: Any) -> bytes | None:
 
 def _written(value: object) -> bytes | None:
     if isinstance(value, np.datetime64 | np.timedelta64):
-        return None if np.isnat(value) else _STRANGE
+        day = isinstance(value, np.datetime64)
+        return None if np.isnat(value) else str(value).encode() if day else _STRANGE
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
@@ -188,6 +191,8 @@ def _written(value: object) -> bytes | None:
         return bytes(value)
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return None
+    if isinstance(value, date):
+        return value.isoformat().encode()
     if isinstance(value, bool):
         return b"true" if value else b"false"
     if isinstance(value, float):

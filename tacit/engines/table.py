@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.domain.person import Person
 from tacit.domain.query import Columns
 from tacit.domain.schema import Schema
+from tacit.engines import persons
 from tacit.engines.address import is_server
+from tacit.engines.choosing import Chosen, Lots, chosen
 from tacit.engines.counting import Tally, chunk, summed
 from tacit.engines.encode import Encoder, encoder
-from tacit.engines.figures import primitives
+from tacit.engines.figures import Mask, primitives
 from tacit.engines.files import Files
 from tacit.engines.sources import UNREADABLE, Frame, Header, Parquet, Source
-from tacit.errors import DataUnavailable, InvalidData, InvalidQuery, quoted
+from tacit.errors import DataUnavailable, InvalidData, InvalidParameter, InvalidQuery, quoted
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 
@@ -32,8 +35,9 @@ class Table:
     """A schema and a source; what it counts is secret until a mechanism has released it.
 
     Privacy: none by itself. A row is in all counts or in none (a value that its column drops), and adds 1 to one cell
-    of each column set; where it goes does not depend on the other rows. What the rows hold decides no error: once a
-    source is open, there is one message for whatever fails.
+    of each column set; where it goes does not depend on the other rows. With a `person`, so many rows of each count,
+    chosen by lots that a curator hands in; the same ones for as long as this object lives, so that its counts agree.
+    What the rows hold decides no error: once a source is open, there is one message for whatever fails.
 
     >>> import pyarrow
     >>> from tacit.domain.schema import Categories, Integers
@@ -44,8 +48,11 @@ class Table:
            [0, 0, 2]]), array(3)]
     """
 
-    def __init__(self, schema: Schema, source: Source) -> None:
-        self.schema = schema
+    def __init__(self, schema: Schema, source: Source, person: Person | None = None) -> None:
+        self.schema, self.person = schema, person
+        self.most_rows = 1 if person is None else person.most_rows
+        self._lots: Lots | None = None
+        self._chosen: Chosen | None = None
         self._source = source
         self._encoders = {column.name: encoder(column) for column in schema}
         self._dropping = frozenset(name for name, encodes in self._encoders.items() if encodes.drops)
@@ -53,11 +60,19 @@ class Table:
         self._home: dict[Columns, Columns] = {}  # of which of those tables a column set is a marginal
         self._reading = Lock()
         self._process = os.getpid()
+        kinds: set[str] = set()  # of the person's values, in the parts of the source
         for header in source.headers():
             _check(self._encoders, header)
+            if person is not None:
+                _check_person(person, header, kinds)
 
     def __repr__(self) -> str:
-        return f"Table({self.schema!r}, {self._source.kind})"
+        person = "" if self.person is None else f", at most {self.most_rows} rows of each {self.person.column}"
+        return f"Table({self.schema!r}, {self._source.kind}{person})"
+
+    def draw_from(self, lots: Lots) -> None:
+        """Takes what draws the lots by which rows of a person are chosen: a curator's; the first that comes stays."""
+        self._lots = self._lots or lots
 
     def counts(self, column_sets: Sequence[Columns]) -> list[NDArray[np.int64]]:
         """How many rows fall into each cell of each column set, one axis a column; read-only."""
@@ -77,6 +92,11 @@ class Table:
         if (cells := sum(self.schema.cells(columns) for columns in set(ordered))) > MOST_CELLS_AT_ONCE:
             raise InvalidQuery(
                 f"these column sets have {cells} cells; {MOST_CELLS_AT_ONCE} are counted at once. Nothing was read."
+            )
+        if self.person is not None and self._lots is None:
+            raise InvalidParameter(
+                f"which rows of a person count is decided by lot, and a curator brings the lots: {self!r} is counted "
+                "by a curator. Nothing was read."
             )
         with self._lock():
             self._source.check()
@@ -125,9 +145,10 @@ class Table:
         wanted = self._dropping.union(*column_sets)
         names = tuple(name for name in self.schema.names if name in wanted) or self.schema.names[:1]
         tally = Tally(dict(zip(self.schema.names, self.schema.sizes(self.schema.names), strict=True)), column_sets)
-        done = 0
+        done, chosen = 0, self._choice()
         for batch in self._source.batches(names, chunk(len(names))):
-            codes, dropped = {}, None
+            codes = {}
+            dropped = None if chosen is None else ~chosen.part(done, batch.num_rows)
             for name, values in zip(names, batch.columns, strict=True):
                 encodes = self._encoders[name]
                 coded = name in self._source.coded
@@ -137,7 +158,22 @@ class Table:
             done += batch.num_rows
             if progress is not None:
                 progress(done, self._source.rows)
+        if chosen is not None and done != chosen.rows:
+            raise ValueError("other rows than before")
         return tally
+
+    def _choice(self) -> Chosen | None:
+        """Which rows count, where a person may have several; chosen once."""
+        if self.person is not None and self._chosen is None and self._lots is not None:
+            key = self._lots(persons.KEY_BYTES // 4).astype(np.uint32).tobytes()
+            self._chosen = chosen(lambda: self._persons(key), self._lots, self.most_rows)
+        return self._chosen
+
+    def _persons(self, key: bytes) -> Iterator[tuple[persons.Words, Mask | None]]:
+        """Whose each row is, in the order in which the rows are always read."""
+        assert self.person is not None  # noqa: S101 - asked for by `_choice` alone
+        for batch in self._source.batches((self.person.column,), chunk(1)):
+            yield persons.words_of(batch.column(0), key)
 
     def _remembered(self, columns: Columns) -> NDArray[np.int64] | None:
         """Counts that were read before, or are marginals of such."""
@@ -158,30 +194,44 @@ class Table:
             size -= self._tables.popitem(last=False)[1].nbytes
 
 
-def open_table(source: object, schema: Schema, *, table: str | None = None, multiline: bool = False) -> Table:
+def open_table(
+    source: object,
+    schema: Schema,
+    *,
+    table: str | None = None,
+    multiline: bool = False,
+    person: Person | None = None,
+) -> Table:
     """The table that a path, a frame or an Arrow object holds; refuses what the contract does not fit.
 
     A path is a file (.csv, .tsv, .parquet, .duckdb), a folder of such files, or a pattern such as `data/*.parquet`; a
     server is `postgresql` or a URI such as `postgresql://db.example/town`, without a password. `table` names the table
     of a DuckDB file, or the schema and the table of a server; `multiline` says that fields of a CSV file hold line ends
-    in quotes.
+    in quotes. `person` names the column that tells people apart, and how many rows of each count; without it a row is a
+    person.
 
     Privacy: a line of a CSV file is a row, whatever stands in it and in other lines. With `multiline` a row is what is
     between two line ends outside quotes, which is safe only where the file's writer quotes correctly.
     """
+    if person is not None and person.column in schema.places:
+        raise InvalidData(
+            f"column {quoted(person.column)} tells people apart, so it is none of the universe; take it out of the "
+            "schema. Nothing was read."
+        )
     if not isinstance(source, str | os.PathLike):
         if table is not None:
             raise InvalidData(f"table={quoted(table)} is for a DuckDB file or a server. Nothing was read.")
         if multiline:
             raise InvalidData("multiline=True is for a CSV file. Nothing was read.")
-        return Table(schema, Frame.of(source, schema.names))
+        read = schema.names if person is None else (*schema.names, person.column)
+        return Table(schema, Frame.of(source, read), person)
     place = os.fspath(source)
     if isinstance(source, str) and is_server(source):
         from tacit.engines.postgres import Postgres
 
         if multiline:
             raise InvalidData("multiline=True is for a CSV file. Nothing was read.")
-        return Table(schema, Postgres(source, table or "", schema))
+        return Table(schema, Postgres(source, table or "", schema, None if person is None else person.column), person)
     files = Files(os.fsdecode(place), None if table is None else "DuckDB")
     if multiline and files.kind not in ("CSV", "TSV"):
         raise InvalidData("multiline=True is for a CSV file. Nothing was read.")
@@ -190,34 +240,64 @@ def open_table(source: object, schema: Schema, *, table: str | None = None, mult
 
         if table is None:
             raise InvalidData(f"{quoted(files.place)} may hold many tables; name one by table=... Nothing was read.")
-        return Table(schema, Duck(files, table, schema))
+        return Table(schema, Duck(files, table, schema, ordered=person is not None), person)
     if files.kind == "Parquet":
-        return Table(schema, Parquet(files))
+        return Table(schema, Parquet(files, None if person is None else person.column), person)
     from tacit.engines.delimited import Delimited
 
-    return Table(schema, Delimited(files, multiline=multiline))
+    return Table(schema, Delimited(files, multiline=multiline), person)
 
 
 def _check(encoders: Mapping[str, Encoder], header: Header) -> None:
     """Refuses a source that lacks a column, has it twice, or holds in it what no cell can stand for."""
+    kinds = _kinds(header)
+    for name, encodes in encoders.items():
+        kind = _kind(name, kinds)
+        if not encodes.takes(kind):
+            domain = type(encodes.column).__name__
+            raise InvalidData(
+                f"column {quoted(name)} is of type {_shown(kind)} in the source; a column of {domain} "
+                f"is read from {encodes.readable}. Nothing was read."
+            )
+
+
+def _check_person(person: Person, header: Header, found: set[str]) -> None:
+    """Refuses a source whose people cannot be told apart, or not in the same way in all of its parts."""
+    kind = _kind(person.column, _kinds(header))
+    said = persons.kind_of(kind)
+    if said is None:
+        raise InvalidData(
+            f"column {quoted(person.column)} is of type {_shown(kind)} in the source; people are told apart by "
+            f"{persons.READABLE}. Nothing was read."
+        )
+    found.add(said)
+    if len(found) > 1:
+        raise InvalidData(
+            f"column {quoted(person.column)} holds {' in one file and '.join(sorted(found))} in another; people are "
+            "told apart by values of one kind. Nothing was read."
+        )
+
+
+def _kinds(header: Header) -> dict[str, list[object]]:
     kinds: dict[str, list[object]] = {}
     for name, kind in header:
         kinds.setdefault(name, []).append(kind)
-    for name, encodes in encoders.items():
-        if name not in kinds:
-            alike = [other for other in kinds if _folded(other) == _folded(name)]
-            hint = f"; it has {quoted(alike[0])}, which is not the same" if alike else ""
-            raise InvalidData(f"the source has no column {quoted(name)}{hint}. Nothing was read.")
-        if len(kinds[name]) > 1:
-            raise InvalidData(f"the source has column {quoted(name)} more than once. Nothing was read.")
-        kind = kinds[name][0]
-        if not encodes.takes(kind):
-            domain = type(encodes.column).__name__
-            shown = str(kind).partition("<")[0].partition("(")[0]
-            raise InvalidData(
-                f"column {quoted(name)} is of type {quoted(shown)} in the source; a column of {domain} "
-                f"is read from {encodes.readable}. Nothing was read."
-            )
+    return kinds
+
+
+def _kind(name: str, kinds: Mapping[str, list[object]]) -> object:
+    """The type of a column that must be there, once."""
+    if name not in kinds:
+        alike = [other for other in kinds if _folded(other) == _folded(name)]
+        hint = f"; it has {quoted(alike[0])}, which is not the same" if alike else ""
+        raise InvalidData(f"the source has no column {quoted(name)}{hint}. Nothing was read.")
+    if len(kinds[name]) > 1:
+        raise InvalidData(f"the source has column {quoted(name)} more than once. Nothing was read.")
+    return kinds[name][0]
+
+
+def _shown(kind: object) -> str:
+    return quoted(str(kind).partition("<")[0].partition("(")[0])
 
 
 def _folded(name: str) -> str:

@@ -51,7 +51,8 @@ def averaged_weights(
     public(total)
     inner = curator.within(budget, f"averaged_weights of {workload}")
     people, rest = counted(inner, budget, total)
-    steps = best_rounds(people, curator.schema, workload, rest) if rounds is None else rounds
+    scaled = people / curator.relation.rows  # so many times the noise is as so many times fewer people
+    steps = best_rounds(scaled, curator.schema, workload, rest) if rounds is None else rounds
     choose = Exponential((rest / steps).bounded_range)
     eta = sqrt(8 * log(max(curator.schema.universe, 2)) / steps)
     hypothesis = Weights(curator.schema, people)

@@ -12,6 +12,7 @@ import numpy as np
 from tacit.curator.kernel import Curator
 from tacit.domain.grid import Norm
 from tacit.domain.median import Median
+from tacit.domain.person import Relation
 from tacit.domain.query import Query
 from tacit.domain.schema import Neighbors
 from tacit.domain.score import Hardness
@@ -159,7 +160,7 @@ def parameters(
     width = exact(lam, "lambda")
     if mu is not None:
         chosen = Boosting(rounds, draws, width, exact(mu, "mu"), margin)
-        price = sampling_price(chosen, workload, curator.neighbors, budget)
+        price = sampling_price(chosen, workload, curator.relation, budget)
         if price > budget.amount:
             raise InvalidParameter(
                 f"drawing the queries with mu = {shown(chosen.mu, 6)} costs {shown(price, 6)} {budget.currency.value}; "
@@ -170,7 +171,7 @@ def parameters(
 
     def affordable(steps: int) -> bool:
         tried = Boosting(rounds, draws, width, steps * workload.grid, margin)
-        return sampling_price(tried, workload, curator.neighbors, budget) <= budget.amount
+        return sampling_price(tried, workload, curator.relation, budget) <= budget.amount
 
     high = 1
     while not affordable(high):
@@ -191,12 +192,12 @@ class _Nobody:
         return np.zeros(query.size)
 
 
-def sampling_price(chosen: Boosting, workload: Workload, neighbors: Neighbors, budget: Budget) -> Fraction:
+def sampling_price(chosen: Boosting, workload: Workload, neighbors: Neighbors | Relation, budget: Budget) -> Fraction:
     """What all draws of all rounds cost, in the budget's currency: asked of the scores themselves."""
-    price = Fraction(0)
+    price, relation = Fraction(0), Relation.of(neighbors)
     for so_far in range(1, chosen.rounds):
         hardness = Hardness(workload, (_Nobody(),) * so_far, chosen.lam, chosen.mu)
-        price += budget.price(chosen.draw(hardness.sensitivity(Norm.LINF, neighbors)).loss())
+        price += budget.price(chosen.draw(relation.moves(hardness, Norm.LINF)).loss())
     return price
 
 

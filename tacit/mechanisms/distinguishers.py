@@ -10,6 +10,7 @@ from tacit.curator.kernel import Curator
 from tacit.domain.discrepancy import Discrepancy
 from tacit.domain.grid import Norm
 from tacit.domain.interval import Prefixes, Ranges
+from tacit.domain.person import Relation
 from tacit.domain.query import Counting, LinearQuery, Marginal
 from tacit.domain.schema import Neighbors
 from tacit.domain.score import Error
@@ -27,7 +28,7 @@ class Distinguisher(Protocol):
     def __call__(self, curator: Curator, workload: Workload, synopsis: Synopsis, budget: Budget) -> LinearQuery:
         """A query with one answer, of the workload."""
 
-    def error_bound(self, beta: float, workload: Workload, budget: Budget, neighbors: Neighbors) -> float:
+    def error_bound(self, beta: float, workload: Workload, budget: Budget, neighbors: Neighbors | Relation) -> float:
         """F: how many people the error of what is found is below the largest, but with probability beta (Def. 5.5)."""
 
 
@@ -44,8 +45,8 @@ class Scored:
     def __call__(self, curator: Curator, workload: Workload, synopsis: Synopsis, budget: Budget) -> LinearQuery:
         return single(workload, curator.release(self.selection(budget), Error(workload, synopsis)))
 
-    def error_bound(self, beta: float, workload: Workload, budget: Budget, neighbors: Neighbors) -> float:
-        selection, moved = self.selection(budget), workload.sensitivity(Norm.LINF, neighbors)
+    def error_bound(self, beta: float, workload: Workload, budget: Budget, neighbors: Neighbors | Relation) -> float:
+        selection, moved = self.selection(budget), Relation.of(neighbors).moves(workload, Norm.LINF)
         selection.check(moved, workload.grid)
         if isinstance(selection, NoisyMax):
             found = selection.error_bound(beta, candidates=workload.size, sensitivity=moved, grid=workload.grid)
@@ -69,9 +70,10 @@ class Intervals:
         start, end = curator.release(ExponentialRun.of(budget), away)
         return Counting(column.columns, column.sizes, (range(min(start, end), max(start, end)),))
 
-    def error_bound(self, beta: float, workload: Workload, budget: Budget, neighbors: Neighbors) -> float:
+    def error_bound(self, beta: float, workload: Workload, budget: Budget, neighbors: Neighbors | Relation) -> float:
         column, run = _ordered(workload), ExponentialRun.of(budget)
-        moved = Marginal(column.columns, column.sizes).sensitivity(run.norm, neighbors)  # a discrepancy's, too
+        as_discrepancy = Marginal(column.columns, column.sizes)  # one row moves the two alike
+        moved = Relation.of(neighbors).moves(as_discrepancy, run.norm)
         run.check(moved, workload.grid)
         # what a hypothesis says is rounded at either end of a run, for either of two runs
         return run.error_bound(beta, answers=column.sizes[0], sensitivity=moved) + 2

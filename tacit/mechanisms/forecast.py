@@ -52,7 +52,7 @@ class Forecast:
         return (
             f"Of {self.asked:,} rehearsed questions {self.free:.1%} were free; {self.paid:,} of {self.terms.count:,} "
             f"paid answers were used, and {lasted}. The worst error was {self.worst:,.0f} of "
-            f"{self.terms.people:,.0f} people."
+            f"{self.terms.people:,.0f} {self.terms.counted}."
         )
 
 
@@ -78,7 +78,7 @@ def simulate(
     True
     """
     asked = whole(asked, "the number of rehearsed questions", 1, 10**7)
-    people = Imagined(schema, round(terms.people), seed)
+    people = Imagined(schema, round(terms.people), seed, terms.rows)
     curator = Curator(people, MemoryLedger(budget), neighbors)
     session = opened(curator, budget, terms, total=round(terms.people))
     done, last, worst = 0, None, 0.0
@@ -102,9 +102,9 @@ class Imagined:
     are nearly independent and others are not.
     """
 
-    def __init__(self, schema: Schema, people: int, seed: int) -> None:
+    def __init__(self, schema: Schema, people: int, seed: int, rows: int = 1) -> None:
         draw = np.random.default_rng(seed)
-        self.schema, self._people = schema, people
+        self.schema, self._people, self.most_rows = schema, people, rows
         self._share = draw.dirichlet(np.ones(HIDDEN))
         strength = draw.uniform(0.5, 2.5)
         self._chances: dict[str, NDArray[np.float64]] = {}

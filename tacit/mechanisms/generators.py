@@ -174,7 +174,7 @@ class RowSearch:
     def __call__(self, curator: Curator, workload: Workload, budget: Budget) -> Rows:
         _asked(curator, workload, _rest(budget, self.total))
         curator = curator.within(budget, f"RowSearch of {workload}")
-        apart, beta = _total_error(budget, self.total, self.beta)
+        apart, beta = _total_error(budget, self.total, self.beta, curator.relation.rows)
         total, budget = counted(curator, budget, self.total)
         answers = measured(curator, workload, budget, beta)
         within = answers.error + apart if self.lam is None else float(exact(self.lam, "lambda")) / 2
@@ -236,7 +236,7 @@ class LinearGenerator:
         checked(curator.schema, workload, 1 if self.total is None else self.total, self.solver, self.steps)
         _asked(curator, workload, _rest(budget, self.total))
         curator = curator.within(budget, f"LinearGenerator of {workload}")
-        apart, beta = _total_error(budget, self.total, self.beta)
+        apart, beta = _total_error(budget, self.total, self.beta, curator.relation.rows)
         total, budget = counted(curator, budget, self.total)
         answers = measured(curator, workload, budget, beta)
         found = synthesize(
@@ -290,11 +290,11 @@ def _lambda(budget: Budget, queries: int, beta: float, total: Number | None, sen
     return 2 * noise_bound(_rest(budget, total), queries, part, sensitivity) + apart
 
 
-def _total_error(budget: Budget, total: Number | None, beta: float) -> tuple[float, float]:
+def _total_error(budget: Budget, total: Number | None, beta: float, rows: int = 1) -> tuple[float, float]:
     """How far off the number of people may be, and the beta that is left for the answers."""
     if total is not None:
         return 0.0, beta
-    return noise(budget * SHARE).error_bound(beta / 2), beta / 2
+    return noise(budget * SHARE).error_bound(beta / 2, sensitivity=rows), beta / 2
 
 
 def _rest(budget: Budget, total: Number | None) -> Budget:

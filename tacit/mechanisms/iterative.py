@@ -11,6 +11,7 @@ from tacit.curator.kernel import Curator
 from tacit.domain.factored import Factored
 from tacit.domain.grid import Norm
 from tacit.domain.median import Median
+from tacit.domain.person import Relation
 from tacit.domain.query import Query
 from tacit.domain.receipt import Receipt
 from tacit.domain.schema import Neighbors, Schema
@@ -50,7 +51,7 @@ def construct(
     Accuracy: all answers within alpha n, with probability 1 - beta, for every alpha n from `error_bound` on.
     """
     asked = _asked(workload, curator.schema)
-    plan = _Plan(curator.schema, asked, budget, curator.neighbors, chance(beta), update, distinguish)
+    plan = _Plan(curator.schema, asked, budget, curator.relation, chance(beta), update, distinguish)
     share = plan.checked(alpha, total)
     inner = curator.within(budget, f"construct over {asked}")
     people, rest = counted(inner, budget, total)
@@ -74,7 +75,7 @@ def error_bound(
     schema: Schema,
     workload: Query,
     budget: Budget,
-    neighbors: Neighbors,
+    neighbors: Neighbors | Relation,
     beta: float,
     *,
     total: Number,
@@ -122,7 +123,7 @@ class _Plan:
     schema: Schema
     workload: Workload
     budget: Budget
-    neighbors: Neighbors
+    neighbors: Neighbors | Relation
     beta: float
     update: Updates
     distinguish: Distinguisher
@@ -165,7 +166,8 @@ class _Plan:
         if rounds in self._erred:
             return self._erred[rounds]
         step, beta = self.budget / (2 * rounds), each(self.beta / 2, rounds)
-        moved, mechanism, answers = self.workload.sensitivity(Norm.LINF, self.neighbors), noise(step), 0.0
+        mechanism, answers = noise(step), 0.0
+        moved = Relation.of(self.neighbors).moves(self.workload, Norm.LINF)
         for grid in {query.grid for query in self.workload.queries}:
             mechanism.check(moved, grid)
             answers = max(answers, mechanism.error_bound(beta, sensitivity=moved, grid=grid))

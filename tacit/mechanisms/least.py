@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from tacit.domain.person import Relation
 from tacit.domain.query import LinearQuery, Query
 from tacit.domain.schema import Neighbors, Schema
 from tacit.errors import InvalidParameter, NoSuchGuarantee
@@ -21,7 +22,7 @@ def least_epsilon(
     schema: Schema,
     workload: Query,
     delta: Number,
-    neighbors: Neighbors,
+    neighbors: Neighbors | Relation,
     *,
     error: Number,
     beta: float,

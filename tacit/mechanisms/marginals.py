@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import pi, sqrt
 
 from tacit.curator.kernel import Curator
+from tacit.domain.person import Relation
 from tacit.domain.query import Columns, Conjunctions, LinearQuery, Marginal, Query
 from tacit.domain.receipt import Receipt
 from tacit.domain.schema import Neighbors, Schema
@@ -35,7 +36,7 @@ def release_marginals(
     Privacy: the kernel's: one Gaussian or Laplace release (Thms 3.6, 3.22), then post-processing (Prop. 2.1).
     Accuracy: `predicted_error` and `error_bound` before anything is spent; `standard_error` of the synopsis after.
     """
-    plan = measurement(curator.schema, workload, budget, curator.neighbors, total=total)  # refuses before it costs
+    plan = measurement(curator.schema, workload, budget, curator.relation, total=total)  # refuses before it costs
     curator = curator.within(budget, f"release_marginals of {workload}")
     tables = plan.tables(curator.release(plan.mechanism, plan.query))
     return Marginals(
@@ -43,7 +44,7 @@ def release_marginals(
         mended(tables) if nonnegative else tables,
         variances=plan.variances,
         nonnegative=nonnegative,
-        receipt=_receipt(plan, budget, curator.neighbors, purpose),
+        receipt=_receipt(plan, budget, curator.relation, purpose),
     )
 
 
@@ -64,7 +65,7 @@ class PredictedError:
 
 
 def predicted_error(
-    schema: Schema, workload: Query, budget: Budget, neighbors: Neighbors, *, total: int | None = None
+    schema: Schema, workload: Query, budget: Budget, neighbors: Neighbors | Relation, *, total: int | None = None
 ) -> PredictedError:
     """What `release_marginals` will be off by; nothing is read or spent."""
     return expected(measurement(schema, workload, budget, neighbors, total=total))
@@ -79,7 +80,13 @@ def expected(plan: Measurement) -> PredictedError:
 
 
 def error_bound(
-    schema: Schema, workload: Query, budget: Budget, neighbors: Neighbors, beta: float, *, total: int | None = None
+    schema: Schema,
+    workload: Query,
+    budget: Budget,
+    neighbors: Neighbors | Relation,
+    beta: float,
+    *,
+    total: int | None = None,
 ) -> float:
     """Below which the errors of all cells of all marginals lie together, with probability 1 - beta at least.
 
@@ -115,14 +122,15 @@ def summed(asked: Workload) -> list[LinearQuery]:
     ]
 
 
-def _receipt(plan: Measurement, budget: Budget, neighbors: Neighbors, purpose: str) -> Receipt:
+def _receipt(plan: Measurement, budget: Budget, relation: Relation, purpose: str) -> Receipt:
     return Receipt(
         budget.currency.value,
         budget.amount,
         budget.stated,
         ((f"{plan.mechanism} of {plan.query}", budget.price(plan.mechanism.loss())),),
-        neighbors,
+        relation.neighbors,
         (f"{type(plan.mechanism).__name__}, standard deviation {plan.noise:.6g} on each of {plan.query.size} answers",),
         plan.total is not None,
         purpose,
+        rows=relation.rows,
     )

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.domain.lattice import shared
+from tacit.domain.person import Relation
 from tacit.domain.query import MOST_PEOPLE, Columns, Conjunctions, LinearQuery, Marginal, Query
 from tacit.domain.residual import MOST_COLUMNS, Residual, assembled, cell_variance, parts, standard_errors
 from tacit.domain.schema import Neighbors, Schema
@@ -113,7 +114,7 @@ class Measurement:
 
 
 def measurement(
-    schema: Schema, workload: Query, budget: Budget, neighbors: Neighbors, *, total: int | None = None
+    schema: Schema, workload: Query, budget: Budget, neighbors: Neighbors | Relation, *, total: int | None = None
 ) -> Measurement:
     """The measurement with the least predicted L1 error, mean over the workload; nothing is read or spent.
 
@@ -122,7 +123,7 @@ def measurement(
     *Residuals*, under Gaussian noise: tables that overlap measure again and again what they have in common,
     residuals measure it once, and no other linear measurement does better (Xiao, He, Zhang & Kifer 2023).
     """
-    asked = asked_marginals(schema, workload)
+    asked, relation = asked_marginals(schema, workload), Relation.of(neighbors)
     held = maximal(asked)
     if (cells := sum(schema.cells(columns) for columns in held)) > MOST_TABLE_CELLS:
         raise InvalidQuery(
@@ -131,12 +132,12 @@ def measurement(
     if sum(2 ** len(columns) for columns in held) > 8 * MOST_PARTS:
         raise InvalidQuery("these marginals have too many columns each; ask for smaller ones. Nothing was spent.")
     shared(held)  # refuses what could not be made to agree
-    known = _checked_total(schema, total, neighbors)
-    found = [_whole(schema, asked, held, held, budget, neighbors, known)]
+    known = _checked_total(schema, total, relation)
+    found = [_whole(schema, asked, held, held, budget, relation, known)]
     if len(held) < len(asked):
-        found.append(_whole(schema, asked, held, asked, budget, neighbors, known))
+        found.append(_whole(schema, asked, held, asked, budget, relation, known))
     best = min(found, key=lambda measured: measured.mean_l1)
-    finer = _residuals(schema, asked, held, budget, neighbors, known)
+    finer = _residuals(schema, asked, held, budget, relation, known)
     if finer is not None and finer.mean_l1 < 0.99 * best.mean_l1:
         return finer
     best.mechanism.check(best.sensitivity, best.query.grid)
@@ -168,12 +169,13 @@ def maximal(column_sets: Sequence[Columns]) -> tuple[Columns, ...]:
     return tuple(columns for columns in column_sets if frozenset(columns) in largest)
 
 
-def _checked_total(schema: Schema, total: int | None, neighbors: Neighbors) -> float | None:
+def _checked_total(schema: Schema, total: int | None, relation: Relation) -> float | None:
     if total is None:
         return None
-    if neighbors is not Neighbors.REPLACE_ONE:
+    if not relation.total_public:
+        counted = "people" if relation.neighbors is not Neighbors.REPLACE_ONE else "rows"
         raise InvalidParameter(
-            f"under {neighbors.value} neighbours the number of people is not public, so no total can be set; leave it "
+            f"under {relation} the number of {counted} is not public, so no total can be set; leave it "
             "out, and it is measured with the rest. Nothing was spent."
         )
     if dropping := schema.dropping:
@@ -200,12 +202,12 @@ def _whole(
     held: tuple[Columns, ...],
     drawn: tuple[Columns, ...],
     budget: Budget,
-    neighbors: Neighbors,
+    relation: Relation,
     total: float | None,
 ) -> Measurement:
     query = Workload(tuple(Marginal.over(schema, *columns) for columns in drawn))
     mechanism = Laplace(budget.epsilon) if budget.currency is Currency.EPSILON else Gaussian(budget.rho)
-    sensitivity = query.sensitivity(mechanism.norm, neighbors)
+    sensitivity = relation.moves(query, mechanism.norm)
     # a table M says u_T with variance v n(M - T); by inverse variance, the tables together say it with v / precision
     precision = dict.fromkeys(_closure(schema, held), 0.0)
     for columns in drawn:
@@ -223,7 +225,7 @@ def _residuals(
     asked: tuple[Columns, ...],
     held: tuple[Columns, ...],
     budget: Budget,
-    neighbors: Neighbors,
+    relation: Relation,
     total: float | None,
 ) -> Measurement | None:
     """None where noise has to be Laplace's, or the marginals are too wide, or the noise is beyond what can be drawn."""
@@ -232,10 +234,10 @@ def _residuals(
     measured = [part for part in _closure(schema, held) if part or total is None]
     if not measured:
         return None
-    weights = _weights(schema, asked, measured, neighbors)
+    weights = _weights(schema, asked, measured, relation.neighbors)
     query = Workload(tuple(Residual.of(schema, part, weights[part]) for part in measured))
     mechanism = Gaussian(budget.rho)
-    sensitivity = query.sensitivity(mechanism.norm, neighbors)
+    sensitivity = relation.moves(query, mechanism.norm)
     try:
         mechanism.check(sensitivity, query.grid)
     except InvalidParameter:

@@ -53,7 +53,8 @@ def mwem(
     public(total)
     inner = curator.within(budget, f"mwem of {workload}")
     people, rest = counted(inner, budget, total)
-    rounds = rounds_for(curator.schema, parts, budget, people) if rounds is None else rounds
+    if rounds is None:  # so many times the noise is as so many times fewer people
+        rounds = rounds_for(curator.schema, parts, budget, people / curator.relation.rows)
     known = measure(inner, marginals(curator.schema, 1), rest * FIRST)
     hypothesis = fitted(Weights(curator.schema, people), known)
     each = rest * (1 - FIRST) / rounds

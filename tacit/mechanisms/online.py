@@ -77,7 +77,8 @@ class Online(Answering):
         rest = budget if public(total) else budget * (1 - SHARE)
         rest = rest * (1 - begin) if ways else rest
         how: dict[str, Any] = {"threshold": threshold, "count": count, "grid": grid}
-        refuse(rest, NUMERIC if textbook else part, **how, sittings=None if textbook else sittings)
+        rows = curator.relation.rows
+        refuse(rest, NUMERIC if textbook else part, **how, rows=rows, sittings=None if textbook else sittings)
         inner = curator.within(budget, f"Online(count={count}, threshold={shown(exact(threshold, 'the threshold'))})")
         self.people, rest = counted(inner, budget, total)
         if hypothesis is None:
@@ -88,7 +89,7 @@ class Online(Answering):
         self.count = count
         surprises: Surprises
         if textbook:
-            surprises = Signed(NumericSparse(inner, rest, **how))
+            surprises = Signed(NumericSparse(inner, rest, **how, sensitivity=rows))
         else:
             questions, answers = inner.within(rest * (1 - part), "questions"), inner.within(rest * part, "answers")
             surprises = Absolute(questions, answers, **how, sittings=sittings)
@@ -111,16 +112,17 @@ def online(
     Where the number of people is not public it is bought, before the terms that depend on it are made: that there are
     too few of them is then a refusal that costs.
     """
-    schema = curator.schema
+    schema, rows = curator.schema, curator.relation.rows
     if total is not None:
-        terms = choose(schema, budget, total, queries=queries, nats=nats, beta=beta)
+        terms = choose(schema, budget, total, queries=queries, nats=nats, beta=beta, rows=rows)
         return opened(curator, budget, terms, total=total), terms
     refuse_large(schema)
-    choose(schema, budget * (1 - SHARE), MOST_PEOPLE, queries=queries, nats=nats, beta=beta)  # refuses, at no cost
+    most = budget * (1 - SHARE)
+    choose(schema, most, MOST_PEOPLE, queries=queries, nats=nats, beta=beta, rows=rows)  # refuses, at no cost
     inner = curator.within(budget, f"online, up to {queries} questions")
     people, rest = counted(inner, budget, None)
     kept = "What was charged stays charged."
-    terms = choose(schema, rest, people, queries=queries, nats=nats, beta=beta, spent=kept)
+    terms = choose(schema, rest, people, queries=queries, nats=nats, beta=beta, rows=rows, spent=kept)
     return opened(inner, rest, terms, total=people), terms
 
 
@@ -131,6 +133,11 @@ def refuse_large(schema: Schema) -> None:
 
 def opened(curator: Curator, budget: Budget, terms: Terms, *, total: Number) -> Online:
     """A session on terms that were made for this budget and so many people."""
+    if curator.relation.rows > terms.rows:
+        raise InvalidParameter(
+            f"these terms are for people of at most {terms.rows} rows, and one of this table has up to "
+            f"{curator.relation.rows}; choose them with rows={curator.relation.rows}. Nothing was spent."
+        )
     return Online(
         curator,
         budget,

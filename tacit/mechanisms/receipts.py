@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tacit.curator.kernel import Curator
 from tacit.domain.receipt import Receipt
-from tacit.domain.schema import Neighbors
 from tacit.privacy.budget import Budget
 from tacit.rational import Number
 
@@ -18,6 +17,7 @@ def receipt(curator: Curator, budget: Budget, what: str, total: Number | None, p
         ((what, budget.amount),),
         curator.neighbors,
         (what,),
-        total is not None and curator.neighbors is Neighbors.REPLACE_ONE,
+        total is not None and curator.relation.total_public,
         purpose,
+        rows=curator.relation.rows,
     )

@@ -49,7 +49,8 @@ class Absolute:
         self, questions: Curator, answers: Curator, *, threshold: Number, count: int, grid: Number, sittings: int = 1
     ) -> None:
         self._answers, self._count, self._noise = answers, count, noise(answers.budget / count)
-        self._sessions, self._vector = lean(questions.budget, threshold, count, grid=grid, least=sittings)
+        self._rows = questions.relation.rows  # a weighted count moves by at most 1 for each
+        self._sessions, self._vector = lean(questions.budget, threshold, count, self._rows, grid=grid, least=sittings)
         self._vector.check()
         openings = _times(questions, self._vector)
         self._openings = Openings(
@@ -71,11 +72,18 @@ class Absolute:
     def errors(self, beta: float, queries: int) -> tuple[float, float]:
         above = float(self._vector.threshold) + self._vector.no_bound(each(beta / 2, self._sessions))
         # the grid of a query is at most 1, and the hypothesis' answer is rounded to it
-        return above + 1, within(self._noise, beta / 2, self._count)
+        return above + 1, within(self._noise, beta / 2, self._count, self._rows)
 
 
 def refuse(
-    budget: Budget, part: Fraction, *, threshold: Number, count: int, grid: Number, sittings: int | None
+    budget: Budget,
+    part: Fraction,
+    *,
+    threshold: Number,
+    count: int,
+    grid: Number,
+    rows: int,
+    sittings: int | None,
 ) -> None:
     """Refuses noise that cannot be drawn, while nothing is spent: of the questions, and of the answers, by their part.
 
@@ -84,16 +92,16 @@ def refuse(
     count = whole(count, "the number of answers above", 1, MOST_ABOVE)
     questions = budget * (1 - part)
     if sittings is None:
-        AboveThreshold((questions / count).epsilon, threshold, grid=grid).check()
+        AboveThreshold((questions / count).epsilon, threshold, rows, grid=grid).check()
     else:
-        lean(questions, threshold, count, grid=grid, least=sittings)[1].check()
-    noise(budget * part / count).check(Fraction(1), one_part(grid))
+        lean(questions, threshold, count, rows, grid=grid, least=sittings)[1].check()
+    noise(budget * part / count).check(Fraction(rows), one_part(grid))
 
 
-def within(paid: Laplace | Gaussian, beta: float, count: int) -> float:
+def within(paid: Laplace | Gaussian, beta: float, count: int, rows: int = 1) -> float:
     """How far off so many paid answers may be, whatever their grids; but with probability beta."""
     # P[|Z| > m + 1] on a finer grid is at most P[|Z| > m] on that of 1; P[|Z| > m] is not
-    return paid.error_bound(beta, coordinates=count) + 1
+    return paid.error_bound(beta, coordinates=count, sensitivity=rows) + 1
 
 
 def _times(curator: Curator, paid: Mechanism | Interactive) -> int:

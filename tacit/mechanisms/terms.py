@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import ceil, log, sqrt
 from typing import Any
 
+from tacit.domain.person import MOST_ROWS, Relation
 from tacit.domain.query import WEIGHT_GRID
 from tacit.domain.schema import Neighbors, Schema
 from tacit.domain.synopsis import MOST_CELLS
@@ -54,11 +55,17 @@ class Terms:
     beta: float
     sittings: int  # so many restarts at least, each of which loses the threshold, are allowed for
     nats: float  # how much nearer the hypothesis may come to the people until the paid answers are used up
+    rows: int = 1  # that one person has in the counts, at most
 
     @property
     def slack(self) -> float:
         """How far off a paid answer may be, as a share of the people."""
         return min(self.paid_error / self.people, 0.999)
+
+    @property
+    def counted(self) -> str:
+        """What the answers count, in words."""
+        return "people" if self.rows == 1 else "rows"
 
     @property
     def rule(self) -> Update:
@@ -71,12 +78,12 @@ class Terms:
 
     def __str__(self) -> str:
         start = ("the uniform table", "bought one-way marginals", "bought two-way marginals")[self.ways]
-        share = f"{self.error / self.people:.2%}"
+        share, counted = f"{self.error / self.people:.2%}", self.counted
         return (
-            f"For {self.people:,.0f} people and up to {self.queries:,} questions: an answer that seems more than "
-            f"{self.threshold:,} people ({self.threshold / self.people:.2%}) off is paid for, {self.count:,} times; "
+            f"For {self.people:,.0f} {counted} and up to {self.queries:,} questions: an answer that seems more than "
+            f"{self.threshold:,} {counted} ({self.threshold / self.people:.2%}) off is paid for, {self.count:,} times; "
             f"all others are free. With probability {1 - self.beta:g} every free answer is within {self.error:,.0f} "
-            f"people ({share}) and every paid one within {self.paid_error:,.0f}. It begins with {start}; the paid "
+            f"{counted} ({share}) and every paid one within {self.paid_error:,.0f}. It begins with {start}; the paid "
             f"answers last until it has learnt {self.nats:.3g} nats."
         )
 
@@ -92,6 +99,7 @@ def choose(
     sittings: int = 1,
     beta: float = BETA,
     grid: Number = GRID,
+    rows: int = 1,
     spent: str = "Nothing was spent.",
 ) -> Terms:
     """The terms with the least error of a free answer that is proved for so many questions; touches no data.
@@ -101,6 +109,7 @@ def choose(
     people. With the marginals of one or two columns bought first, far less is left, and `LEARNT` is taken where nothing
     is said. Two columns are the choice where the universe and the noise allow it. A restart loses the secret threshold;
     with `sittings` it is paid for at least so many times, so that a restart loses no more than one of these.
+    Where a person has several `rows`, all noise is so many times as large, and the people are their rows.
 
     >>> from tacit.domain.schema import Categories
     >>> schema = Schema([Categories(f"c{i}", tuple(range(10))) for i in range(6)])
@@ -112,7 +121,8 @@ def choose(
     if n < 1:
         raise InvalidParameter(f"there is at least one person, not {quoted(people)}. Nothing was spent.")
     sittings = whole(sittings, "the number of sittings", 1, MOST_ABOVE)
-    beta, ways = chance(beta), _ways(schema, budget, n) if ways is None else whole(ways, "ways", 0, 2)
+    rows = whole(rows, "the most rows of a person", 1, MOST_ROWS)
+    beta, ways = chance(beta), _ways(schema, budget, n, rows) if ways is None else whole(ways, "ways", 0, 2)
     left = WIDE if ways == 1 and schema.universe > MOST_CELLS else LEARNT.get(ways, log(schema.universe))
     nats = left if nats is None else float(exact(nats, "what a session learns"))
     if nats <= 0:
@@ -123,14 +133,16 @@ def choose(
         spare = max(1, count // _SPARE) if count > 1 else 0
         alpha = sqrt(nats / (2 * max(count - spare, 1)))
         for share in _SHARES:
-            sessions, vector = lean(rest * (1 - share), 0, count, grid=exact(grid, "the grid"), least=sittings)
+            sessions, vector = lean(rest * (1 - share), 0, count, rows, grid=exact(grid, "the grid"), least=sittings)
             paid = noise(rest * share / count)
-            erring = within(paid, beta / 4, count)
+            erring = within(paid, beta / 4, count, rows)
             alarm = float(vector.query_scale * vector.grid) * log(max(k / _alarms(spare, beta / 4), 1.0))
             # what is believed is rounded to the grid, and shares are kept half a person from 0 and from 1
             threshold = ceil(n * alpha + 2 * erring + alarm) + 2
             error = threshold + vector.no_bound(each(beta / 2, sessions)) + 1
-            made.append(Terms(n, k, threshold, count, alpha, ways, FIRST, share, error, erring, beta, sittings, nats))
+            made.append(
+                Terms(n, k, threshold, count, alpha, ways, FIRST, share, error, erring, beta, sittings, nats, rows)
+            )
     best = min(made, key=lambda terms: terms.error)
     if best.error >= n:
         raise NoSuchGuarantee(
@@ -144,13 +156,13 @@ def _counts(most: int) -> list[int]:
     return sorted({min(round(1.25**i), most) for i in range(63)})
 
 
-def _ways(schema: Schema, budget: Budget, people: float) -> int:
+def _ways(schema: Schema, budget: Budget, people: float, rows: int) -> int:
     """Pairs of columns, if they can be fitted in seconds and an average cell of them is well above its noise."""
     if schema.universe > MOST_FITTED or len(schema) < 3:
         return 1
-    pairs = marginals(schema, 2)
+    pairs, replaced = marginals(schema, 2), Relation(Neighbors.REPLACE_ONE, rows)
     mechanism = noise(budget * FIRST * Fraction(9, 10))
-    deviation = mechanism.deviation(pairs.sensitivity(mechanism.norm, Neighbors.REPLACE_ONE), pairs.grid)
+    deviation = mechanism.deviation(replaced.moves(pairs, mechanism.norm), pairs.grid)
     return 2 if people * len(pairs) / pairs.size > 4 * deviation else 1
 
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.domain.schema import Neighbors
 from tacit.errors import InvalidParameter, TacitError
 from tacit.mechanisms.answering import Answer
 from tacit.rational import shown
@@ -126,7 +125,7 @@ Said = tuple[str, tuple[str, ...], Answer, str]  # the question, the group, the 
 
 def _told(people: People, session: Session, texts: Sequence[str], request: str | None, screen: Screen) -> list[Said]:
     unknown = [text for text in texts if not session.known(text)]
-    with Reading(screen, people.contract.neighbors is Neighbors.REPLACE_ONE) as progress:
+    with Reading(screen, people.contract.rows_public) as progress:
         people.table.read([columns for text in unknown for columns in session.reads(text)], progress)  # in one pass
     said: list[Said] = []
     for text in texts:

@@ -8,11 +8,13 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from tacit.domain.person import Person, Relation
 from tacit.domain.schema import CELL, CLAMP, DROP, Neighbors, Schema, column_from
 from tacit.engines import address
 from tacit.errors import InvalidBudget, InvalidSchema, quoted
@@ -23,18 +25,20 @@ from tacit.service.located import Place
 MOST_PEOPLE = 10**12
 
 ROOMS = ("data", "privacy", "columns")
-DATA = ("source", "table", "name")
+DATA = ("source", "table", "name", "person", "most_rows")
 PRIVACY = ("neighbors", "people", "epsilon", "delta", "ledger")
-COLUMN = ("name", "categories", "low", "high", "edges", "missing", "outside")
-PLACES = {"missing": (DROP, CELL), "outside": (DROP, CELL, CLAMP)}
+COLUMN = ("name", "categories", "low", "high", "edges", "from", "to", "by", "domain", "missing", "outside")
+PUBLIC, BOUGHT, FROM_DATA = "public", "bought", "from data"  # where a column's domain is from
+PLACES = {"missing": (DROP, CELL), "outside": (DROP, CELL, CLAMP), "domain": (PUBLIC, BOUGHT, FROM_DATA)}
 
 
 @dataclass(frozen=True)
 class Contract:
     """What a curator has signed; all of it is public, and none of it is learnt from the data.
 
-    The ledger belongs to the table's name, its universe, its neighbours and its public number of people (`subject`):
-    a contract that differs in one of them is another contract, and finds no fresh budget in the old ledger.
+    The ledger belongs to the table's name, its universe, its neighbours, its public number of people and who is a
+    person (`subject`): a contract that differs in one of them is another contract, and finds no fresh budget in the old
+    ledger. A domain that is marked as taken from the data is not signed yet: nothing may be spent (`must_be_public`).
     """
 
     path: Path
@@ -43,11 +47,13 @@ class Contract:
     name: str  # what the ledger knows the table by; the source as written, unless the contract says
     schema: Schema
     neighbors: Neighbors
-    people: int | None  # the public number of rows, under replace-one neighbours
+    people: int | None  # their public number, under replace-one neighbours
+    person: Person | None  # without one, each row is a person
     budget: Budget
     epsilon: Fraction  # as promised at the door
     delta: Fraction
     ledger: Path
+    unsigned: tuple[tuple[str, str], ...] = ()  # the columns whose domain is from the data, and where that stands
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Contract:
@@ -59,7 +65,7 @@ class Contract:
         said = _parsed(place)
         place.known(said, ROOMS, "")
         data, privacy = (_room(said, name, keys, place) for name, keys in (("data", DATA), ("privacy", PRIVACY)))
-        source = place.string(data, "data", "source")
+        source, schema = place.string(data, "data", "source"), _schema(said, place)
         table = place.string(data, "data", "table") if "table" in data else None
         if why := address.fault(source):
             place.refuse("data", 0, "source", why)
@@ -71,7 +77,13 @@ class Contract:
             source=source,
             table=table,
             name=place.string(data, "data", "name") if "name" in data else source,
-            schema=_schema(said, place),
+            schema=schema,
+            person=_person(data, schema, place),
+            unsigned=tuple(
+                (column["name"], place.at("columns", which, "domain"))
+                for which, column in enumerate(said["columns"])
+                if column.get("domain") == FROM_DATA
+            ),
             ledger=_ledger(privacy, file, source, place),
             **_promise(privacy, place),
         )
@@ -82,22 +94,59 @@ class Contract:
         return self.source if address.is_server(self.source) else os.path.join(self.path.parent, self.source)
 
     @property
+    def relation(self) -> Relation:
+        """Which two tables must be hard to tell apart, and how many rows a person has in the counts."""
+        return Relation(self.neighbors, 1 if self.person is None else self.person.most_rows)
+
+    @property
+    def rows_public(self) -> bool:
+        """Whether the number of rows is public: that of people is, and a row is a person."""
+        return self.neighbors is Neighbors.REPLACE_ONE and self.person is None
+
+    @property
+    def counted(self) -> str:
+        """What a count is of, in words."""
+        return "people" if self.person is None else "rows"
+
+    def must_be_public(self) -> None:
+        """Refuses to spend while a domain in it is only what the data happened to hold."""
+        if self.unsigned:
+            name, where = self.unsigned[0]
+            more = f"; so were those of {len(self.unsigned) - 1} more columns" if len(self.unsigned) > 1 else ""
+            raise InvalidSchema(
+                f"{where}: the domain of {quoted(name)} was taken from the data{more}. What was read off the rows "
+                "tells about the people in them. Put there what everybody may know, add what may be and is not there, "
+                f'and change the line to domain = "{PUBLIC}". Nothing was spent.'
+            )
+
+    @property
     def subject(self) -> str:
         """A short name of exactly this table, universe and relation: a ledger serves one subject only."""
         said = json.dumps([self.name, self.table], ensure_ascii=True)
         name = self.name if len(self.name) <= 40 else f"{self.name[:39]}…"
         people = "" if self.people is None else f" of {self.people}"
         identity = hashlib.sha256(said.encode()).hexdigest()[:16]
-        return f"{name}; {identity}; schema {self.schema.digest()}; {self.neighbors.value}{people}"
+        each = ""
+        if self.person is not None:
+            column = hashlib.sha256(self.person.column.encode()).hexdigest()[:16]
+            each = f", {self.person.most_rows} rows of each {column}"
+        return f"{name}; {identity}; schema {self.schema.digest()}; {self.neighbors.value}{people}{each}"
 
     def unlike(self, subject: str) -> str:
         """In what this contract differs from the one that a ledger was made for."""
-        kinds = ("the table's name", "the table's name", "the columns", "the neighbours")
-        pairs = zip(kinds, subject.rsplit("; ", 3), self.subject.rsplit("; ", 3), strict=False)
+        kinds = ("the table's name", "the table's name", "the columns", "the neighbours", "the person and most_rows")
+        pairs = zip(kinds, _parts(subject), _parts(self.subject), strict=True)
         return " and ".join(dict.fromkeys(kind for kind, old, new in pairs if old != new))
 
     def __str__(self) -> str:
         return f"{self.name}: {len(self.schema)} columns, {self.neighbors.value} neighbours, {self.budget}"
+
+
+def _parts(subject: str) -> list[str]:
+    """Name, identity, schema, neighbours, and who is a person."""
+    *first, relation = ["", "", "", *subject.rsplit("; ", 3)][-4:]
+    neighbors, _, person = relation.partition(", ")
+    return [*first, neighbors, person]
 
 
 def _parsed(place: Place) -> dict[str, Any]:
@@ -135,13 +184,30 @@ def _schema(said: Mapping[str, Any], place: Place) -> Schema:
             if why := _fault(key, value):
                 place.refuse("columns", which, key, why)
         try:
-            made.append(column_from({key: _plain(value) for key, value in column.items()}))
+            made.append(column_from({key: _plain(value) for key, value in column.items() if key != "domain"}))
         except InvalidSchema as error:
             raise place.wrap(error, "columns", which) from None
     try:
         return Schema(made)
     except InvalidSchema as error:
         raise place.wrap(error, "") from None
+
+
+def _person(data: Mapping[str, Any], schema: Schema, place: Place) -> Person | None:
+    """The column that tells people apart and the most rows of each: both, or neither."""
+    given = [key for key in ("person", "most_rows") if key in data]
+    if not given:
+        return None
+    if len(given) == 1:
+        other = {"person": "most_rows, the most rows of one person that count", "most_rows": "person, their column"}
+        place.refuse("data", 0, given[0], f"{given[0]} needs {other[given[0]]}")
+    column = place.string(data, "data", "person")
+    if column in schema.places:
+        place.refuse("data", 0, "person", f"{quoted(column)} tells people apart, so it is none of the [[columns]]")
+    try:
+        return Person(column, data["most_rows"])
+    except InvalidSchema as error:
+        raise place.wrap(error, "data", 0, "most_rows") from None
 
 
 def _fault(key: str, value: object) -> str | None:
@@ -155,6 +221,8 @@ def _fault(key: str, value: object) -> str | None:
         return f"{key} must be a whole number, not {quoted(value)}"
     if key in ("edges", "categories") and not isinstance(value, list):
         return f"{key} must be a list in [ ], not {quoted(value)}"
+    if key in ("from", "to") and (isinstance(value, datetime) or not isinstance(value, date | str)):
+        return f"{key} must be a day like 2024-12-31, not {quoted(value)}"
     if key in PLACES and value not in PLACES[key]:
         return f"{key} must be one of {', '.join(PLACES[key])}, not {quoted(value)}"
     if any(isinstance(number, int) and abs(number) >= 2**63 for number in _listed(value)):
@@ -182,7 +250,7 @@ def _promise(said: Mapping[str, Any], place: Place) -> dict[str, Any]:
     if neighbors is Neighbors.ADD_REMOVE and people is not None:
         place.refuse("privacy", 0, "people", "under add-remove neighbours the number of people is private; take it out")
     if neighbors is Neighbors.REPLACE_ONE and people is None:
-        place.refuse("privacy", 0, "", "replace-one neighbours need people, the public number of rows")
+        place.refuse("privacy", 0, "", "replace-one neighbours need people, their public number")
     if "epsilon" not in said:
         place.refuse("privacy", 0, "", "epsilon is missing; it is all that may ever be spent on this table")
     try:

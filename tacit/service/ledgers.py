@@ -18,6 +18,7 @@ from tacit.privacy.conversion import rho_of
 from tacit.rational import shown
 from tacit.service import plotting
 from tacit.service.account import Account
+from tacit.service.contract import Contract
 from tacit.service.keep import Shelf
 from tacit.service.located import printable
 from tacit.service.people import People
@@ -35,9 +36,14 @@ def create_ledger(path: Path, by: str, screen: Screen) -> None:
         account = Account.of(contract, ledger)
     screen.bare(printable(contract.ledger))
     screen.say(f"Made {printable(contract.ledger)} for {contract.name}.")
-    screen.facts([("budget", str(contract.budget)), ("neighbours", contract.neighbors.value)])
+    screen.facts([("budget", str(contract.budget)), ("neighbours", contract.neighbors.value), *_person(contract)])
     screen.say("Keep it with the table, and back it up: a table without its ledger can release nothing more.")
     screen.give({"ledger": os.fspath(contract.ledger), "contract": os.fspath(path), **account.describe()})
+
+
+def _person(contract: Contract) -> list[tuple[str, str]]:
+    person = contract.person
+    return [] if person is None else [("person", f"at most {person.most_rows} rows of each {person.column}")]
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from tacit.mechanisms.terms import FIRST, GRID, QUERIES, Terms, choose
 from tacit.mechanisms.total import SHARE, told
 from tacit.privacy.budget import Budget
 from tacit.rational import Number, exact, shown, whole
+from tacit.service.contract import Contract
 from tacit.service.located import printable
 from tacit.service.notebook import Notebook
 from tacit.service.plan import People, known_total
@@ -45,6 +46,7 @@ def begun(people: People, notes: Notebook, name: str, purpose: str, pays: bool) 
 
     root, schema = people.curator(purpose=purpose), people.contract.schema
     budget, what = Budget.of(head["epsilon"], head["delta"]), f"session {name} {head['session']}"
+    asked = {"queries": head["queries"], "sittings": SITTINGS, "rows": root.relation.rows}
     charged = _reserved(root, what) is not None
     if charged and "people" not in found:  # noted before the block was reserved: to count again would pass the budget
         raise _lost(name, notes)
@@ -56,14 +58,14 @@ def begun(people: People, notes: Notebook, name: str, purpose: str, pays: bool) 
     try:
         n = found.get("people") or noted("people", _how_many(people, root, budget, what))
         if not charged:
-            choose(schema, _rest(root, budget, what), n, queries=head["queries"], sittings=SITTINGS)
+            choose(schema, _rest(root, budget, what), n, **asked)
         inner = _block(root, what, _rest(root, budget, what))
         start = found.get("start")
         if start is None:
-            ways = choose(schema, _left(inner), n, queries=head["queries"], sittings=SITTINGS).ways
+            ways = choose(schema, _left(inner), n, **asked).ways
             start = noted("start", [_kept(one) for one in bought(inner, _left(inner) * FIRST, ways)])
         known = [_measured(said, schema) for said in start]
-        terms, rest = _terms(found.get("terms") or noted("terms", _made(schema, _left(inner), n, head, known)))
+        terms, rest = _terms(found.get("terms") or noted("terms", _made(schema, _left(inner), n, asked, known)))
     except NoSuchGuarantee as refusal:
         why = str(refusal).removesuffix(" Nothing was spent.")
         if _reserved(root, what) is not None:
@@ -101,10 +103,10 @@ def session_budget(people: People, epsilon: Number, delta: Number | None) -> Bud
     return budget
 
 
-def foreseen(schema: Schema, budget: Budget, people: Number, queries: int, *, public: bool) -> tuple[Budget, Terms]:
+def foreseen(contract: Contract, budget: Budget, people: Number, queries: int, *, public: bool) -> tuple[Budget, Terms]:
     """The terms that a session would have with so many people, and what it would have them for; touches no data."""
-    rest = budget if public else budget * (1 - SHARE)
-    return rest, choose(schema, rest, people, queries=queries, sittings=SITTINGS)
+    rest, rows = budget if public else budget * (1 - SHARE), contract.relation.rows
+    return rest, choose(contract.schema, rest, people, queries=queries, sittings=SITTINGS, rows=rows)
 
 
 def new_notebook(people: People, path: Path, epsilon: Number, delta: Number | None, queries: int | None) -> Notebook:
@@ -112,7 +114,7 @@ def new_notebook(people: People, path: Path, epsilon: Number, delta: Number | No
     budget = session_budget(people, epsilon, delta)
     asked = whole(QUERIES if queries is None else queries, "the number of questions", 1, 10**12)
     refuse_large(people.contract.schema)  # and what promises nothing, for however many people: while nothing is spent
-    choose(people.contract.schema, budget, known_total(people) or MOST_PEOPLE, queries=asked, sittings=SITTINGS)
+    foreseen(people.contract, budget, known_total(people) or MOST_PEOPLE, asked, public=True)
     price, left = people.contract.budget.price(budget.loss()), people.ledger.left
     if price > left:
         raise BudgetExceeded(
@@ -204,11 +206,11 @@ def _measured(said: dict[str, Any], schema: Schema) -> Measured:
     return Measured(Marginal.over(schema, *said["columns"]), np.array(said["answers"]), said["variance"])
 
 
-def _made(schema: Schema, left: Budget, n: float, head: dict[str, Any], known: list[Measured]) -> dict[str, Any]:
+def _made(schema: Schema, left: Budget, n: float, asked: dict[str, Any], known: list[Measured]) -> dict[str, Any]:
     """Terms for all that is left, as they are written down."""
     ways = max((len(one.query.columns) for one in known), default=0)
     before = left * (1 / (1 - FIRST)) if ways else left  # `choose` takes the share of the marginals away
-    terms = choose(schema, before, n, queries=head["queries"], ways=ways, sittings=SITTINGS)
+    terms = choose(schema, before, n, **asked, ways=ways)
     return {**terms.describe(), "rest": str(left.amount)}
 
 

@@ -6,7 +6,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tacit.curator.kernel import Curator
+from tacit.curator.kernel import Curator, supplied
 from tacit.curator.sqlite_ledger import SQLiteLedger
 from tacit.domain.query import Query
 from tacit.domain.schema import Neighbors, Schema
@@ -50,13 +50,15 @@ class People:
 
     def create_ledger(self) -> SQLiteLedger:
         """Makes the ledger that the contract names, with all of the contract's budget; never a second time."""
+        self.contract.must_be_public()
         return SQLiteLedger.create(
             self.contract.ledger, self.contract.budget, subject=self.contract.subject, by=self._by
         )
 
     @cached_property
     def ledger(self) -> SQLiteLedger:
-        """What was spent on this table; never created in passing."""
+        """What was spent on this table, to be spent from; never created in passing."""
+        self.contract.must_be_public()
         self._must_have_ledger()
         try:
             ledger = SQLiteLedger.open(self.contract.ledger, subject=self.contract.subject, by=self._by)
@@ -103,7 +105,8 @@ class People:
         """The rows, under the schema; opened, not yet read."""
         from tacit.engines.table import open_table
 
-        return open_table(self.contract.location, self.schema, table=self.contract.table)
+        contract = self.contract
+        return supplied(open_table(contract.location, self.schema, table=contract.table, person=contract.person))
 
     def curator(self, *, by: str | None = None, purpose: str = "") -> Curator:
         """The one object through which anything leaves this table, for mechanisms of your own."""

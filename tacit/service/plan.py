@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tacit.curator.kernel import Curator
 from tacit.curator.ledger import Ledger
 from tacit.domain.query import Query
-from tacit.domain.schema import Neighbors
 from tacit.domain.workload import Workload
 from tacit.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NoSuchGuarantee
 from tacit.mechanisms.least import least_epsilon
@@ -85,7 +84,7 @@ class Plan:
             epsilon = least_epsilon(
                 *facts,
                 delta,
-                contract.neighbors,
+                contract.relation,
                 error=target,
                 beta=float(1 - surely),
                 total=total,
@@ -99,7 +98,7 @@ class Plan:
                 f"the contract's budget is {contract.budget} with delta = 0, in which a release with delta has "
                 "no bound; leave the delta out. Nothing was spent."
             ) from None
-        measured = measurement(*facts, budget, contract.neighbors, total=total)
+        measured = measurement(*facts, budget, contract.relation, total=total)
         return cls(people, asked, marginals, budget, price, total, measured, surely, target)
 
     @cached_property
@@ -185,7 +184,7 @@ class Plan:
 
     def facts(self) -> list[tuple[str, str]]:
         """For people."""
-        error = self.error
+        error, counted = self.error, self.people.contract.counted
         each = between(min(error.deviation.values()), max(error.deviation.values()))
         price = f", rho {shown(self.price, 4)}" if self.people.contract.budget.currency is Currency.RHO else ""
         sums = summed(self.asked)
@@ -194,7 +193,7 @@ class Plan:
             ("marginals", f"{len(self.workload):,} tables with {self.workload.size:,} counts"),
             *answered,
             ("price", f"{str(self).removeprefix('a release at ')}{price}"),
-            ("expected error", f"{each} people a count (one standard deviation), {error.largest:,.0f} at the worst"),
+            ("expected error", f"{each} {counted} a count (one standard deviation), {error.largest:,.0f} at the worst"),
         ]
 
     def describe(self) -> dict[str, Any]:
@@ -237,7 +236,7 @@ def delta_warnings(delta: Fraction, people: int | None) -> tuple[str, ...]:
 
 
 def known_total(people: People) -> int | None:
-    """The public number of people, if every one of them is in the counts: no column drops a row."""
-    if people.contract.neighbors is not Neighbors.REPLACE_ONE:
+    """The public number of rows, if every one of them is in the counts: no column drops one."""
+    if not people.contract.rows_public:
         return None
     return None if people.contract.schema.dropping else people.contract.people

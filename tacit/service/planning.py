@@ -157,13 +157,13 @@ def _session(people: People, wished: Wished, epsilon: str, screen: Screen) -> No
     known = known_total(people)
     if known is None and wished.people is None:
         raise InvalidParameter(
-            "the number of people is private here, and a session buys it: say about how many there are, by --people. "
-            "Nothing was spent."
+            f"the number of {people.contract.counted} is private here, and a session buys it: say about how many there "
+            "are, by --people. Nothing was spent."
         )
     total = known if known is not None else whole(wished.people, "--people", 1, 10**12)
     asked, seed = whole(wished.rehearse, "--rehearse", 0, MOST_REHEARSED), whole(wished.seed, "--seed", 0, 2**63)
     budget = session_budget(people, epsilon, wished.delta)
-    rest, terms = foreseen(people.schema, budget, total, wished.queries, public=known is not None)
+    rest, terms = foreseen(people.contract, budget, total, wished.queries, public=known is not None)
     forecast = None
     if asked:
         with Counting(screen, "rehearsing") as progress:
@@ -182,9 +182,9 @@ def _session(people: People, wished: Wished, epsilon: str, screen: Screen) -> No
     screen.facts(
         [
             ("price", f"{shown(price, 4)} {people.contract.budget.currency.value}, all of it when it is opened"),
-            ("free answers", f"within {terms.error:,.0f} people ({terms.error / terms.people:.2%} of them)"),
-            ("paid answers", f"{terms.count:,}, each within {terms.paid_error:,.0f} people"),
-            ("paid for", f"what seems more than {terms.threshold:,} people off"),
+            ("free answers", f"within {terms.error:,.0f} {terms.counted} ({terms.error / terms.people:.2%} of them)"),
+            ("paid answers", f"{terms.count:,}, each within {terms.paid_error:,.0f} {terms.counted}"),
+            ("paid for", f"what seems more than {terms.threshold:,} {terms.counted} off"),
             ("all of this", f"with probability {1 - terms.beta:g}, for up to {terms.queries:,} questions"),
         ]
     )

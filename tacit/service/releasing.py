@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from tacit.domain.schema import Neighbors
 from tacit.domain.synopsis import MOST_ROWS
 from tacit.errors import InvalidParameter, Unavailable
 from tacit.rational import whole
@@ -80,7 +79,7 @@ def carry_out(wanted: Wanted, only_plan: bool, screen: Screen) -> None:
 def keep_release(plan: Plan, shelf: Shelf, purpose: str, screen: Screen) -> Release:
     """Reads, charges, draws and keeps; an interrupt says what it cost."""
     with interruptible(plan.people.ledger):
-        with Reading(screen, plan.people.contract.neighbors is Neighbors.REPLACE_ONE) as progress:
+        with Reading(screen, plan.people.contract.rows_public) as progress:
             plan.read(progress)
         with finishing(), Waiting(screen, "drawing the noise"):
             released = plan.run(purpose=purpose)
