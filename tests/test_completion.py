@@ -43,7 +43,7 @@ def words(said: str) -> list[str]:
     return [*shlex.split(said), *([""] if said.endswith(" ") else [])]
 
 
-@pytest.mark.parametrize(("said", "meant"), CASES, ids=lambda case: str(case))
+@pytest.mark.parametrize(("said", "meant"), CASES, ids=[said for said, _ in CASES])
 def test_bash_completes_commands_options_and_files(said: str, meant: set[str] | None) -> None:
     parts = words(said)
     script = "\n".join(SHELLS["bash"](NODES))
@@ -62,7 +62,7 @@ def test_bash_takes_the_script_and_looks_for_files_where_nothing_fits() -> None:
     ]
 
 
-@pytest.mark.parametrize(("said", "meant"), CASES, ids=lambda case: str(case))
+@pytest.mark.parametrize(("said", "meant"), CASES, ids=[said for said, _ in CASES])
 def test_zsh_completes_commands_options_and_files(said: str, meant: set[str] | None) -> None:
     parts = words(said)
     stubs = "compdef() { }; _files() { print files }; compadd() { shift; print -l -- $@ }\n"
@@ -75,7 +75,7 @@ def test_zsh_completes_commands_options_and_files(said: str, meant: set[str] | N
     assert fitting == meant if meant else found == ["files"]
 
 
-@pytest.mark.parametrize(("said", "meant"), CASES, ids=lambda case: str(case))
+@pytest.mark.parametrize(("said", "meant"), CASES, ids=[said for said, _ in CASES])
 def test_fish_completes_commands_options_and_files(said: str, meant: set[str] | None, tmp_path: Path) -> None:
     (tmp_path / "released").mkdir()
     script = "\n".join(SHELLS["fish"](NODES))
