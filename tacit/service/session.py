@@ -145,7 +145,7 @@ class Session:
             self._answering.check(text)
             written(text)  # refuses what could not be kept
             return [text]
-        return questions(text, self.schema)
+        return each_of(text, self.schema)
 
     def _told(self, query: LinearQuery, text: object, request: str | None) -> Answer:
         if self._here != process.here():
@@ -184,7 +184,7 @@ class Session:
         return None if line["free"] else Paid(read_again(line["asked"], self.schema), line["value"], line["direction"])
 
 
-def questions(text: str, schema: Schema) -> list[LinearQuery]:
+def each_of(text: str, schema: Schema) -> list[LinearQuery]:
     """What a text asks a session: one question, or one for each group."""
     found = asked(text, schema)
     if found.query.size > MOST_GROUPS:

@@ -1,3 +1,3 @@
 """The commands, each a module that registers itself."""
 
-from tacit.service.commands import ask, demo, ledger, plan, release  # noqa: F401
+from tacit.service.commands import ask, completion, demo, export, ledger, plan, release  # noqa: F401

@@ -13,7 +13,7 @@ from tacit.service.show import Screen
 
 WRONG = 2  # the exit code of a request that is wrong
 
-ORDER = ("demo", "plan", "release", "ask", "ledger")  # as a newcomer meets them
+ORDER = ("demo", "plan", "release", "ask", "export", "ledger", "completion")  # as a newcomer meets them
 
 
 class Ordered(TyperGroup):
