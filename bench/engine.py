@@ -5,6 +5,7 @@
     python bench/engine.py --mode csv --rows 1000000
     python bench/engine.py --mode duckdb      texts and numbers in a DuckDB file
     python bench/engine.py --mode postgres    the same, 10^6 rows x 12 columns, from a PostgreSQL server of its own
+    python bench/engine.py --mode spark       the coded columns, counted by a Spark on this machine and its processes
     python bench/engine.py --mode base        all 28 two-way marginals of a CSV of 100,000 x 8
 
 Each contestant runs in a process of its own; "beyond imports" leaves out what importing alone costs.
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 SIZES = (2, 3, 5, 7, 9, 16, 42, 2, 6, 15, 5, 2, 20, 12, 100)
+CODED = ("coded", "csv", "base", "spark")  # modes in which columns hold the numbers of their cells
 SEED = 20140811
 EDGES = tuple(range(0, 101, 5))
 
@@ -63,7 +65,7 @@ def generate(mode: str, rows: int, columns: int, folder: Path) -> Path:
     def column(at: int, count: int) -> Any:
         uniform = draw.random(count) ** 1.5
         cells = (uniform * sizes[at]).astype(np.uint8)
-        if mode in ("coded", "csv", "base"):
+        if mode in CODED:
             return pa.array(cells)
         kind = raw_kind(at)
         if kind == "text":
@@ -130,9 +132,16 @@ def by_tacit(mode: str, path: str, columns: int, sets: list[tuple[int, ...]]) ->
         import duckdb  # noqa: F401
     if mode == "postgres":
         import psycopg  # noqa: F401
+    if mode == "spark":
+        from tacit.engines.cluster import current
+
+        session = current()
+        session.range(1000).mapInArrow(
+            lambda batches: batches, "id long"
+        ).count()  # one that is up and has its processes
 
     def domain(at: int, size: int) -> Column:
-        kind = "code" if mode in ("coded", "csv", "base") else raw_kind(at)
+        kind = "code" if mode in CODED else raw_kind(at)
         if kind == "text":
             return Categories(f"c{at}", tuple(texts_of(at, size)))
         if kind == "real":
@@ -141,8 +150,8 @@ def by_tacit(mode: str, path: str, columns: int, sets: list[tuple[int, ...]]) ->
 
     schema = Schema(domain(at, size) for at, size in enumerate(sizes_of(columns)))
     names = [tuple(f"c{at}" for at in chosen) for chosen in sets]
-    table = {"duckdb": "people", "postgres": "public.people"}.get(mode)
-    return lambda: open_table(path, schema, table=table).counts(names)
+    table, engine = {"duckdb": "people", "postgres": "public.people"}.get(mode), "spark" if mode == "spark" else None
+    return lambda: open_table(path, schema, table=table, engine=engine).counts(names)
 
 
 def by_hand(mode: str, path: str, columns: int, sets: list[tuple[int, ...]], tuned: bool) -> Callable[[], list[Any]]:
@@ -173,7 +182,7 @@ def by_hand(mode: str, path: str, columns: int, sets: list[tuple[int, ...]], tun
             yield from pq.ParquetFile(path, read_dictionary=texts).iter_batches(65_536)
 
     def codes(at: int, values: Any) -> Any:
-        kind = "code" if mode in ("coded", "csv", "base") else raw_kind(at)
+        kind = "code" if mode in CODED else raw_kind(at)
         if kind == "code":
             return values.to_numpy()
         if kind == "integer":
@@ -235,18 +244,37 @@ def copied(uri: str) -> Any:
     return os.fdopen(reading, "rb")
 
 
-def cpu() -> float:
+def family() -> list[Path]:
+    """This process and all that it has started, directly or not, and that still run."""
+    parents: dict[str, str] = {}
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[place.parent.name] = place.read_text().rpartition(")")[2].split()[1]
+        except OSError:  # it has gone
+            continue
+    found = {str(os.getpid())}
+    while more := {one for one, parent in parents.items() if parent in found} - found:
+        found |= more
+    return [Path("/proc", one) for one in found]
+
+
+def cpu(mode: str) -> float:
+    if mode == "spark":
+        times = [(place / "stat").read_text().rpartition(")")[2].split()[11:15] for place in family()]
+        return sum(int(ticks) for each in times for ticks in each) / os.sysconf("SC_CLK_TCK")
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
-def peak() -> float:
-    """Of this process alone, in MB: what `getrusage` says may be its parent's, from before it was this program."""
+def peak(mode: str) -> float:
+    """Of this process alone, in MB: what `getrusage` says may be its parent's. With Spark, of all its processes."""
     try:
-        status = Path("/proc/self/status").read_text()
+        places = family() if mode == "spark" else [Path("/proc/self")]
+        held = [(place / "status").read_text().partition("VmHWM:")[2] for place in places]
+        peaks = [status.split()[0] for status in held if status]  # a process that has ended has none
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+    return sum(map(int, peaks)) / 1024
 
 
 def contest(who: str, mode: str, path: str, columns: int, marginals: int, ways: int, core: int) -> None:
@@ -257,16 +285,16 @@ def contest(who: str, mode: str, path: str, columns: int, marginals: int, ways: 
     count = (
         by_tacit(mode, path, columns, sets) if who == "tacit" else by_hand(mode, path, columns, sets, who == "tuned")
     )
-    imported, began = cpu(), time.perf_counter()
+    imported, began = cpu(mode), time.perf_counter()
     tables = count()
     digest = hashlib.sha256(b"".join(table.astype("<i8").tobytes() for table in tables)).hexdigest()
     print(
         json.dumps(
             {
                 "imports": imported,
-                "cpu": cpu() - imported,
+                "cpu": cpu(mode) - imported,
                 "wall": time.perf_counter() - began,
-                "peak": peak(),
+                "peak": peak(mode),
                 "digest": digest,
             }
         )
@@ -275,7 +303,9 @@ def contest(who: str, mode: str, path: str, columns: int, marginals: int, ways: 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mode", choices=["coded", "raw", "csv", "duckdb", "postgres", "base"], default="coded")
+    parser.add_argument(
+        "--mode", choices=["coded", "raw", "csv", "duckdb", "postgres", "spark", "base"], default="coded"
+    )
     parser.add_argument("--rows", type=int)
     parser.add_argument("--columns", type=int)
     parser.add_argument("--marginals", type=int)

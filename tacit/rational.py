@@ -55,6 +55,14 @@ def whole(value: object, name: str, least: int, most: int, error: type[InvalidIn
     return number
 
 
+def proper(value: object, name: str, error: type[InvalidInput] = InvalidParameter) -> Fraction:
+    """Reads a number strictly between 0 and 1."""
+    share = exact(value, name, error)
+    if not 0 < share < 1:
+        raise error(f"{name} lies between 0 and 1, not {quoted(value)}. Nothing was spent.")
+    return share
+
+
 def shown(x: Fraction, digits: int = 10) -> str:
     """The exact decimal where it is short, and the first digits where it is not.
 

@@ -293,10 +293,25 @@ def spent_ledger(folder: Path) -> None:
     released(folder, "4")
 
 
+def pictured(folder: Path) -> None:
+    (folder / "d.png").mkdir()
+
+
 def released(folder: Path, epsilon: str = "1") -> None:
     from tacit.service.cli import run
 
     words = ["-w", "age*sex", "-e", epsilon, "-o", str(folder / "r"), "-q"]
+    (folder / "old.png").write_bytes(b"an earlier picture")
+    assert run(["release", str(folder / "people.toml"), *words]) == 0
+
+
+def both(folder: Path) -> None:
+    """A release of two tables, a link to the table of people, and what a DuckDB that is open leaves."""
+    from tacit.service.cli import run
+
+    (folder / "link.csv").symlink_to(folder / "people.csv")
+    (folder / "open.duckdb.wal").write_bytes(b"what another has not finished")
+    words = ["-w", "age*sex,income", "-e", "1", "-o", str(folder / "r"), "-q"]
     assert run(["release", str(folder / "people.toml"), *words]) == 0
 
 
@@ -304,6 +319,11 @@ def damaged_release(folder: Path) -> None:
     released(folder)
     text = (folder / "r" / "synopsis.json").read_text()
     (folder / "r" / "synopsis.json").write_text(text.replace("add-remove", "add-rename"))
+
+
+def asking(text: str) -> Callable[[Path], object]:
+    """A file of questions."""
+    return lambda folder: (folder / "q.txt").write_text(text, encoding="utf-8", newline="")
 
 
 def foreign(folder: Path) -> None:
@@ -357,8 +377,24 @@ COMMANDS = (
             ("marginal", "marginals:K"),
             ("*", "names no column"),
             ("age sex", "'age sex'"),
-            ("ranges:income", "'ranges:income'", "for free"),
-            ("conjunctions:2", "marginals:K"),
+            ("ranges:", "'ranges:'", "ranges:COLUMN"),
+            ("ranges:agee", "'agee'", "age"),
+            ("ranges:sex", "'sex'", "no order"),
+            ("ranges:sex*age", "'sex'", "no order"),
+            ("ranges:age*age", "twice"),
+            ("ranges:age*income*sex*sex", "twice"),
+            ("prefixes:sex", "no order"),
+            ("prefixes:age*sex", "'prefixes:age*sex'", "prefixes:COLUMN"),
+            ("conjunctions:4", "between 1 and 3"),
+            ("conjunctions", "conjunctions:K"),
+            ("range:age", "'range:age'", "ranges:COLUMN"),
+            ("marginals:1,ranges:2", "'2'"),
+            ("@", "no column '@'"),
+            ("@x.txt", "no file of questions", "x.txt: no such file"),
+            ("@x.txt*age", "is no workload"),
+            ("@.", "is a folder"),
+            ("@people.csv", "is a table by its name"),
+            ("@people.ledger", "not UTF-8"),
             ("agee", "'agee'", "age"),
             ("age*age", "twice"),
             ("age*", "no column"),
@@ -368,6 +404,32 @@ COMMANDS = (
             ("x" * 100_001, "at most 100000"),
         )
     ),
+    *(
+        Wrong(f"a file with {text[:20]!r}", release("sex,@q.txt"), WRONG, (*says, "Nothing was spent"), asking(text))
+        for text, *says in (
+            ("", "q.txt is empty"),
+            ("\n# age > 1\n", "only remarks"),
+            ("age > 1\n  agee > 1", "q.txt, line 2: the predicate at character 3", "did you mean age?"),
+            ("# a\r\n\r\nage > 'x'\r\n", "q.txt, line 3: the predicate at character 7"),
+            ("select sum(age)", "q.txt, line 1: the query at character 8", "there is no SUM"),
+            ("age > 1;\nage > 2", "line 1: the predicate at character 8"),
+            ("age > 1 \0", "line 1: the predicate at character 9"),
+            ("\ufeffage > 1", "byte-order mark"),
+        )
+    ),
+    Wrong("a file of nothing but true", release("@q.txt"), WRONG, ("reads no column",), asking("true")),
+    Wrong("a file too large", release("@q.txt"), WRONG, ("at most 16777216",), asking("age > 1\n" * (2**21 + 1))),
+    Wrong(
+        "a file of questions that is a pipe",
+        release("@q"),
+        WRONG,
+        ("not a regular file",),
+        lambda f: os.mkfifo(f / "q"),
+    ),
+    Wrong(
+        "questions of a table", ["ask", "r", "@people.csv"], WRONG, ("is a table by its name",), lambda f: released(f)
+    ),
+    Wrong("a question of a file", ["ask", "people.toml", "@q.txt"], WRONG, ("q.txt, line 1",), asking("agee > 1")),
     *(
         Wrong(f"{option} {said}", release("sex", "1", option, said), WRONG, (option,))
         for option, said in (("--rows", "0"), ("--rows", "-5"), ("--rows", "1000000000"), ("--rows", "ten"))
@@ -433,6 +495,39 @@ COMMANDS = (
     ),
     Wrong("a ledger made twice", ["ledger", "create", "people.toml"], UNAVAILABLE, ("people.ledger",)),
     Wrong("ledgers that are not there", ["ledger", "craete", "people.toml"], WRONG, ("'craete'",)),
+    *(
+        Wrong(f"a ledger with {' '.join(said)!r}", ["ledger", "show", "people.toml", *said], WRONG, says, released)
+        for said, says in (
+            (["--since", "yesterday"], ("--since is a day", "'yesterday'")),
+            (["--since", "2026-13-01"], ("--since",)),
+            (["--since", ""], ("--since",)),
+            (["--since", "0001-01-01T00:00+14:00"], ("--since",)),
+            (["--plot", "x.pdf"], (".png or .svg",)),
+            (["--plot", ""], (".png or .svg",)),
+            (["--plot", "people.csv", "--force"], (".png or .svg",)),
+            (["--plot", "old.png"], ("old.png exists", "--force")),
+            (["--plot", "people.csv/x.png"], ("cannot be written",)),
+        )
+    ),
+    Wrong(
+        "a plot of nothing", ["ledger", "show", "people.toml", "--plot", "x.svg"], WRONG, ("nothing was ever spent",)
+    ),
+    Wrong(
+        "a plot over a folder",
+        ["ledger", "people.toml", "--plot", "d.png", "--force"],
+        WRONG,
+        ("plain file",),
+        pictured,
+    ),
+    Wrong(
+        "a plan drawn as a table", ["plan", "people.toml", "-w", "sex", "-e", "1", "--plot", "x.csv"], WRONG, (".png",)
+    ),
+    Wrong(
+        "a plot of a session",
+        ["plan", "people.toml", "--online", "-e", "1", "--people", "9", "--plot", "x.png"],
+        WRONG,
+        ("--plot",),
+    ),
     Wrong("a release that is not there", ["ask", "r", "age > 1"], WRONG, ("'r'",)),
     Wrong("a folder that is no release", ["ask", ".", "age > 1"], WRONG, ("synopsis",)),
     Wrong("a damaged release", ["ask", "r", "age > 1"], WRONG, ("was changed after it was written",), damaged_release),
@@ -471,6 +566,28 @@ COMMANDS = (
     Wrong("a plan of nothing", ["plan", "people.toml", "-e", "1"], WRONG, ("--workload for a release or --online",)),
     Wrong("a plan of both", ["plan", "people.toml", "-e", "1", "-w", "age", "--online"], WRONG, ("one of them",)),
     Wrong("a plan for nobody knows how many", ["plan", "people.toml", "-e", "1", "--online"], WRONG, ("--people",)),
+    Wrong("a plan for no epsilon", ["plan", "people.toml", "-w", "sex"], WRONG, ("--epsilon", "--error")),
+    Wrong("both", ["plan", "people.toml", "-w", "sex", "-e", "1", "--error", "9"], WRONG, ("one of them",)),
+    Wrong("a session for an error", ["plan", "people.toml", "--online", "--error", "9"], WRONG, ("--epsilon",)),
+    *(
+        Wrong(f"an error of {said!r}", ["plan", "people.toml", "-w", "sex", "--error", said], WRONG, ("the error",))
+        for said in ("0", "-1", "nan", "inf", "few", "")
+    ),
+    Wrong(
+        "too small an error",
+        ["plan", "people.toml", "-w", "marginals:2", "--delta", "0", "--error", "1e-3"],
+        REFUSED,
+        ("no epsilon up to",),
+    ),
+    *(
+        Wrong(
+            f"a plan at confidence {said}",
+            ["plan", "people.toml", "-w", "sex", "--error", "9", "--confidence", said],
+            WRONG,
+            ("confidence",),
+        )
+        for said in ("0", "1", "nan", "2", "95%", "")
+    ),
     *(
         Wrong(f"a plan with {said}", ["plan", "people.toml", "-e", "1", "--online", *said], WRONG, (said[-2],))
         for said in (
@@ -505,6 +622,42 @@ COMMANDS = (
         Wrong(f"confidence {said}", ["ask", "r", "age > 1", "--confidence", said], WRONG, ("confidence",), released)
         for said in ("0", "1", "nan", "2", "-1", "high", "95%", "95")
     ),
+    Wrong("an export of nothing", ["export", "r", "x.csv"], WRONG, ("'r'", "synopsis")),
+    Wrong("an export of a contract", ["export", "people.toml", "x.csv"], WRONG, ("synopsis",)),
+    Wrong("an export to nowhere", ["export", "r"], WRONG, ("OUT",), released),
+    *(
+        Wrong(f"an export of {' '.join(said)!r}", ["export", "r", *said], WRONG, (*says, "Nothing was spent"), both)
+        for said, *says in (
+            (["x"], "--format", "csv, parquet, duckdb"),
+            (["x.xlsx"], "--format"),
+            (["x", "--format", "excel"], "--format"),
+            (["x.csv", "--format", "parquet"], "x.csv is no name for --format parquet"),
+            (["x.csv"], "holds one table, and here are 2"),
+            (["x.csv", "-m", "age,sex"], "here are 2"),
+            (["x.csv", "-m", "age", "--rows", "5"], "here are 2"),
+            (["x.csv", "-m", "agee"], "did you mean age?"),
+            (["x.csv", "-m", "age*age"], "twice"),
+            (["x.csv", "-m", "marginals:1"], "no column"),
+            (["x.csv", "-m", ""], "names no column"),
+            (["x.csv", "--rows", "0"], "--rows"),
+            (["x.csv", "--rows", "1000000000"], "--rows"),
+            (["x.csv", "--rows", "5", "--seed", "-1"], "--seed"),
+            (["x.csv", "-m", "age", "--seed", "1"], "--seed is for --rows"),
+            (["x", "--format", "csv", "--confidence", "1"], "confidence"),
+            (["x", "--format", "csv", "--confidence", "high"], "confidence"),
+            (["people.csv", "-m", "age"], "people.csv exists", "--force"),
+            (["r", "--format", "csv"], "r exists"),
+            (["r", "--format", "csv", "--force"], "r is not a folder of csv files"),
+            (["r", "--format", "duckdb", "--force"], "r is not a plain file"),
+            (["open.duckdb"], "open.duckdb.wal", "close it"),
+            (["link.csv", "-m", "age", "--force"], "link.csv is not a plain file"),
+            (["people.csv/x.csv", "-m", "age"], "cannot be written"),
+            (["x" * 300 + ".csv", "-m", "age"], "name too long"),
+            (["..", "--format", "csv"], "cannot be"),
+        )
+    ),
+    Wrong("completion for no shell", ["completion"], WRONG, ("bash|zsh|fish",)),
+    Wrong("completion for another shell", ["completion", "csh"], WRONG, ("'csh'", "'zsh'")),
     Wrong("a demo without a place", ["demo", "--folder", "/proc/town"], WRONG, ("cannot be made",)),
     Wrong("a word after demo", ["demo", "town"], WRONG, ("(town)",)),
     Wrong("a demo where something is", ["demo", "--folder", "."], WRONG, ("exists",)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from fractions import Fraction
 from itertools import product
-from math import exp, log
+from math import ceil, exp, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,11 @@ from tacit.primitives.additive import laplace_mass
 from tacit.privacy.budget import Budget
 
 Mechanism = Callable[[Curator], object]
+Law = tuple[dict[Hashable, float], set[Hashable]]  # the outcomes, and those of them to which not all roads were gone
 
 
 class Roads:
-    """Discrete Laplace noise within `reach`, and weighted choices; each run goes one way, and all ways are gone."""
+    """Discrete noise within `reach`, and weighted choices; each run goes one way, and all ways are gone."""
 
     def __init__(self, reach: int) -> None:
         self.reach = reach
@@ -39,8 +40,16 @@ class Roads:
         return self.ahead[place]
 
     def laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
+        return self._noise(lambda z: np.log(laplace_mass(z, float(scale))), size)
+
+    def gaussian(self, variance: Fraction, size: int) -> NDArray[np.int64]:
+        far = np.arange(-ceil(40 * sqrt(variance)) - 1, ceil(40 * sqrt(variance)) + 2)
+        norm = log(np.exp(-far * far / (2 * float(variance))).sum())
+        return self._noise(lambda z: -z * z / (2 * float(variance)) - norm, size)
+
+    def _noise(self, law: Callable[[NDArray[np.int64]], NDArray[np.float64]], size: int) -> NDArray[np.int64]:
         z = np.arange(-self.reach, self.reach + 1)
-        logs = np.log(laplace_mass(z, float(scale)))
+        logs = law(z)
         ways = list(product(range(len(z)), repeat=size))
         way = ways[self._fork(np.array([logs[list(way)].sum() for way in ways]))]
         drawn = z[list(way)]
@@ -83,7 +92,7 @@ class Watched(Curator):
 
 def law(
     mechanism: Mechanism, schema: Schema, codes: NDArray[np.int64], budget: Budget, neighbors: Neighbors, reach: int = 5
-) -> tuple[dict[Hashable, float], set[Hashable]]:
+) -> Law:
     """How likely each transcript is, and those that noise beyond the reach could also have led to from a neighbour."""
     noise, found, edges = Roads(reach), {}, set()
     while True:
@@ -98,9 +107,7 @@ def law(
             return found, edges
 
 
-def furthest(here: tuple[dict[Hashable, float], set[Hashable]], there: tuple[dict[Hashable, float], set[Hashable]]) -> (
-    float
-):  # fmt: skip
+def furthest(here: Law, there: Law) -> float:
     """The largest log-ratio of two laws over the outcomes that both were followed to."""
     (p, p_edges), (q, q_edges) = here, there
     inner = set(p) - p_edges - q_edges
@@ -108,3 +115,14 @@ def furthest(here: tuple[dict[Hashable, float], set[Hashable]], there: tuple[dic
     lost = [outcome for outcome in inner if outcome not in q]
     assert not lost, "an outcome of one table is impossible under its neighbour"
     return max(abs(log(p[outcome] / q[outcome])) for outcome in inner)
+
+
+def concentrated(here: Law, there: Law) -> float:
+    """The largest Renyi divergence over its order, either way: what was not followed could only add to it."""
+    (p, _), (q, _) = here, there
+    shared, worst = p.keys() & q.keys(), 0.0
+    for order in (1.5, 2.0, 5.0):
+        for one, other in ((p, q), (q, p)):
+            terms = [order * log(one[o]) + (1 - order) * log(other[o]) for o in shared]
+            worst = max(worst, float(np.logaddexp.reduce(terms)) / (order - 1) / order)
+    return worst

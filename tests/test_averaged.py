@@ -8,7 +8,7 @@ from math import log
 import numpy as np
 import pytest
 from doubles import Scripted
-from outcomes import furthest, law
+from outcomes import concentrated, furthest, law
 from scipy import stats
 from settings import Counted
 
@@ -19,7 +19,7 @@ from tacit.domain.schema import Categories, Integers, Neighbors, Schema
 from tacit.domain.workload import Workload, conjunctions
 from tacit.errors import InvalidParameter
 from tacit.mechanisms.averaged import averaged_weights, best_rounds, error_bound, gamma_quantile
-from tacit.privacy.budget import Budget
+from tacit.privacy.budget import Budget, Currency
 
 ADD, REPLACE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PURE, RHO = Budget.of(1), Budget.of(1, "1e-9")
@@ -105,22 +105,24 @@ def test_without_noise_the_regret_alone_is_left() -> None:
 
 
 @pytest.mark.parametrize("neighbors", [ADD, REPLACE])
-def test_no_transcript_tells_more_than_the_budget(neighbors: Neighbors) -> None:
-    """Every way through three rounds of choices among four signed queries; twice the budget tells more."""
+@pytest.mark.parametrize("budget", [Budget.of(2), Budget(Fraction(1), Currency.RHO)], ids=str)
+def test_no_transcript_tells_more_than_the_budget(budget: Budget, neighbors: Neighbors) -> None:
+    """Every way through three rounds of choices among four signed queries; three times the budget tells more."""
     schema = Schema([Integers("a", 0, 2)])
     work = Workload((Counting.where(schema, {"a": (0,)}), Counting.where(schema, {"a": (1, 2)})))
     people = np.array([[0], [0], [1]])
     others = [people[1:], np.vstack([people, [[1]]])] if neighbors is ADD else [np.array([[0], [1], [1]])]
+    apart = furthest if budget.currency is Currency.EPSILON else concentrated
 
-    def run(budget: Budget) -> float:
+    def run(paid: Budget) -> float:
         def outcome(curator: Curator) -> object:
-            return averaged_weights(curator, work, budget, rounds=3, total=3)
+            return averaged_weights(curator, work, paid, rounds=3, total=3)
 
-        here = law(outcome, schema, people, budget, neighbors)
-        return max(furthest(here, law(outcome, schema, other, budget, neighbors)) for other in others)
+        here = law(outcome, schema, people, paid, neighbors)
+        return max(apart(here, law(outcome, schema, other, paid, neighbors)) for other in others)
 
-    assert run(Budget.of(2)) <= 2
-    assert run(Budget.of(5)) > 2
+    assert run(budget) <= budget.amount
+    assert run(budget * 3) > budget.amount
 
 
 @pytest.mark.parametrize("rounds", [0, 10**6, 2.0])

@@ -80,7 +80,7 @@ def scripted(lots: Sequence[int]) -> choosing.Lots:
     return draw
 
 
-@pytest.fixture(params=WAYS, ids=lambda way: way.__name__[3:])
+@pytest.fixture(params=WAYS)
 def hold(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     def opened(values: Values, most: int, lots: Sequence[int]) -> Table:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
@@ -114,7 +114,11 @@ def naive_choice(who: Sequence[Any], most: int, lots: Sequence[int]) -> list[int
 
 
 @pytest.mark.parametrize("people", PEOPLE)
-def test_every_source_chooses_the_rows_with_the_lowest_lots_of_each_person(people: str, hold: Open) -> None:
+def test_every_source_chooses_the_rows_with_the_lowest_lots_of_each_person(
+    people: str, hold: Open, request: pytest.FixtureRequest
+) -> None:
+    if "spark" in request.node.callspec.id:
+        pytest.skip("where the rows stay, their lots are made of a key: tests/test_spark.py")
     rng = np.random.default_rng(list(people.encode()))
     for most, rows in ((1, 60), (3, 130), (100, 50), (2, 1)):
         values = table(rng, PEOPLE[people], rows)

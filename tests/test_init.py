@@ -85,7 +85,7 @@ def test_what_is_missing_is_said_by_line_and_can_be_filled_in(here: Path, capsys
     filled = filled[:age] + filled[age:sex].replace("# low", "low").replace("# high", "high") + filled[sex:]
     filled = filled[:sex] + filled[sex:].replace("# categories", "categories", 1)
     (here / "people.toml").write_text(filled)
-    with pytest.raises(InvalidSchema, match="line 10.*epsilon is missing"):
+    with pytest.raises(InvalidSchema, match=r"line 10.*epsilon is missing"):
         Contract.read("people.toml")
     (here / "people.toml").write_text(filled.replace("# epsilon", "epsilon"))
     assert Contract.read("people.toml").schema.names == ("age", "sex")

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from doubles import Rows, Scripted
-from outcomes import furthest, law
+from outcomes import concentrated, furthest, law
 from settings import PEOPLE, binary
 
 from tacit.curator.kernel import Curator
@@ -17,7 +17,7 @@ from tacit.domain.schema import Categories, Integers, Neighbors, Schema
 from tacit.domain.workload import Workload, conjunctions, marginals, ranges
 from tacit.errors import BudgetExceeded, InvalidParameter, InvalidQuery
 from tacit.mechanisms.mwem import mwem, rounds_for
-from tacit.privacy.budget import Budget
+from tacit.privacy.budget import Budget, Currency
 
 ADD, REPLACE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 RHO, LARGE = Budget.of(1, "1e-9"), Budget.of(100, "1e-9")
@@ -80,23 +80,28 @@ def test_the_rounds_grow_with_the_people_and_the_budget_from_public_facts() -> N
     assert 10 < rounds_for(binary().schema, work, Budget.of(1), PEOPLE) < 60
 
 
-@pytest.mark.parametrize("neighbors", [ADD, REPLACE])
-def test_no_outcome_tells_more_than_the_budget(neighbors: Neighbors) -> None:
+@pytest.mark.parametrize(
+    ("budget", "neighbors"),
+    [(Budget.of(6), ADD), (Budget.of(6), REPLACE), (Budget(Fraction(4), Currency.RHO), REPLACE)],
+    ids=str,
+)
+def test_no_outcome_tells_more_than_the_budget(budget: Budget, neighbors: Neighbors) -> None:
     """Every road of one round over two cells: two noisy cells, a choice, a noisy count. Twice the budget tells more."""
     schema = Schema([Categories("a", (0, 1))])
     work = Workload((Counting.where(schema, {"a": (0,)}), Counting.where(schema, {"a": (1,)})))
     people = np.array([[0], [0], [1]])
     others = [people[1:], np.vstack([people, [[1]]])] if neighbors is ADD else [np.array([[0], [1], [1]])]
+    apart, reach = (furthest, 2) if budget.currency is Currency.EPSILON else (concentrated, 3)
 
-    def run(budget: Budget):  # type: ignore[no-untyped-def]
+    def run(paid: Budget) -> float:
         def outcome(curator: Curator) -> object:
-            return mwem(curator, work, budget, rounds=1, total=3)
+            return mwem(curator, work, paid, rounds=1, total=3)
 
-        here = law(outcome, schema, people, budget, neighbors, reach=2)
-        return max(furthest(here, law(outcome, schema, other, budget, neighbors, reach=2)) for other in others)
+        here = law(outcome, schema, people, paid, neighbors, reach)
+        return max(apart(here, law(outcome, schema, other, paid, neighbors, reach)) for other in others)
 
-    assert run(Budget.of(6)) <= 6
-    assert run(Budget.of(12)) > 6
+    assert run(budget) <= budget.amount
+    assert run(budget * 2) > budget.amount
 
 
 @pytest.mark.parametrize(

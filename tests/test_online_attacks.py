@@ -146,9 +146,7 @@ def test_asking_again_gives_the_same_answer_in_any_words_and_another_session_is_
         Counting(("trait",), (2,), ([1],), said="trait = 'yes'"),  # type: ignore[arg-type]
     ]
     assert len({asked.ask(word) for _ in range(200) for word in words}) == 1
-    assert (
-        len(list(curator.ledger.entries())) <= written + 3
-    )  # an opening, an answer if above, and then the next opening
+    assert len(list(curator.ledger.entries())) <= written + 3  # an opening, an answer, the next opening
     with pytest.raises(BudgetExceeded):
         Online(curator, budget, **how)
 

@@ -413,14 +413,14 @@ PIECES += ["'", "[", "`", "--", ";", "/*", "\0", "\u202e", "\ud800", "１", "²"
 @example("''=''")
 @example("age = 5e")
 def test_any_text_is_a_predicate_or_is_refused_in_no_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         query = parse(text, SCHEMA)
     except (InvalidQuery, InvalidSchema) as refusal:
         _check_refusal(str(refusal))
     else:
         assert parse(str(understood(text, SCHEMA)), SCHEMA) == query
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def _check_refusal(message: str) -> None:

@@ -208,12 +208,12 @@ def test_predicates_that_are_no_conjunctions_have_a_limit_in_all() -> None:
 
 
 def within(seconds: float, started: float) -> bool:
-    return time.perf_counter() - started < seconds
+    return time.process_time() - started < seconds
 
 
 def test_all_3_way_marginals_of_15_columns_take_a_moment() -> None:
     schema = Schema([Integers(f"c{place}", 0, 31) for place in range(15)])
-    started = time.perf_counter()
+    started = time.process_time()
     work = marginals(schema, 3)
     assert (len(work), work.size) == (455, 455 * 32**3)
     counts = np.ones((32, 32, 32), dtype=np.int64)
@@ -223,7 +223,7 @@ def test_all_3_way_marginals_of_15_columns_take_a_moment() -> None:
 
 
 def test_all_ranges_of_a_thousand_cells_take_a_moment() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     work = ranges(Schema([Integers("x", 0, 999), Categories("sex", ("F", "M"))]), "x", by="sex")
     assert work.size == 2 * 500_500
     answers = work.on_grid(np.ones((2, 1000), dtype=np.int64)).units
@@ -240,7 +240,7 @@ def test_a_hundred_thousand_counting_queries_take_a_moment() -> None:
     rng = np.random.default_rng(0)
     low, high = np.sort(rng.integers(0, 100, (2, 100_000)), axis=0)
     cells = [(0,), (0, 2), (0, 1, 2), ()]
-    started = time.perf_counter()
+    started = time.process_time()
     work = Workload(
         tuple(
             Counting.where(schema, {"age": range(a, b + 1), "sex": cells[a % 4]})
@@ -249,7 +249,7 @@ def test_a_hundred_thousand_counting_queries_take_a_moment() -> None:
     )
     counts = rng.integers(0, 1000, (100, 3))
     answers = work.on_grid(counts).units
-    again = time.perf_counter()
+    again = time.process_time()
     assert np.array_equal(work.on_grid(counts).units, answers)
     assert within(1, again)  # 0.01 s alone: what was planned once is not planned again
     assert work.sensitivity(Norm.L1, ADD) > 10_000

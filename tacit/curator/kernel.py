@@ -17,7 +17,7 @@ from tacit.domain.listing import Listed, Values
 from tacit.domain.person import Relation
 from tacit.domain.query import Columns, Query
 from tacit.domain.schema import Neighbors, Schema
-from tacit.errors import DataUnavailable, Halted, InvalidParameter, NoiseUnavailable, Unavailable
+from tacit.errors import DataUnavailable, Halted, InvalidParameter, NoiseUnavailable
 from tacit.primitives.mechanism import Interactive, Mechanism
 from tacit.primitives.noise import SYSTEM, Noise
 from tacit.privacy.budget import Budget
@@ -157,7 +157,7 @@ class Curator:
 
 def _veiled(draw: Callable[[], T]) -> T:
     """Whatever fails where true answers are may depend on the rows: one message for it, no cause, no frame."""
-    failure: Unavailable
+    failure: BaseException
     try:
         return draw()
     except NoiseUnavailable:
@@ -170,6 +170,9 @@ def _veiled(draw: Callable[[], T]) -> T:
             "the table could not be read, or has changed, or the query could not be answered; what was charged stays "
             "charged, nothing was drawn."
         )
+    except BaseException as stop:  # an interrupt is handed on, without the frames where the answers and the secret are
+        failure = stop.with_traceback(None)
+        failure.__context__ = None
     raise failure
 
 

@@ -61,7 +61,9 @@ class Lattice:
     @cached_property
     def shared(self) -> list[tuple[Columns, list[Side]]]:
         """Every column set within two tables or more, the empty one always, smaller ones first."""
-        return [(columns, self._sides(columns)) for columns in sorted(shared(self.columns), key=len)]
+        # in an order that is the same in every process, as that of a set of texts is not: sums of floats depend on it
+        ordered = sorted(shared(self.columns), key=lambda columns: (len(columns), columns))
+        return [(columns, self._sides(columns)) for columns in ordered]
 
     @cached_property
     def links(self) -> list[tuple[Columns, list[Side]]]:

@@ -12,19 +12,30 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, product
-from math import prod
+from math import nan, prod, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.domain.grid import Norm, one_part
-from tacit.domain.query import WEIGHT_GRID, Columns, Counts, LinearQuery, sized
+from tacit.domain.interval import Ranges
+from tacit.domain.query import (
+    MOST_QUERY_CELLS,
+    WEIGHT_GRID,
+    Columns,
+    Conjunctions,
+    Counts,
+    LinearQuery,
+    Marginal,
+    sized,
+)
 from tacit.domain.schema import Neighbors, Schema
 from tacit.errors import InvalidQuery
 from tacit.rational import Number, exact, sqrt_up
 
 MOST_COLUMNS = 10  # of one residual, which keeps two to this power of weights
+_MOST_WORK = 2 * 10**8  # products for one standard error
 _ENUMERATED = 6  # columns up to which two people are compared pattern by pattern, and not by the triangle inequality
 
 
@@ -226,3 +237,26 @@ def answer_variances(
         share = schema.cells(part) / prod(sizes)
         total += variances[part] * share**2 * np.square(summed).reshape(len(rows), -1).sum(axis=1)
     return total
+
+
+def standard_errors(schema: Schema, query: LinearQuery, variances: Mapping[Columns, float]) -> NDArray[np.float64]:
+    """Of each answer that is made of a marginal with such noise; NaN where they are too many to be written out."""
+    order = tuple(name for name in schema.names if name in query.columns)
+    if isinstance(query, Marginal | Conjunctions):
+        return np.full(query.size, sqrt(cell_variance(schema, order, variances)))
+    alike, weights = _written_out(query)
+    if weights is None or len(weights) * query.cells * 2 ** len(order) > _MOST_WORK:
+        return np.full(query.size, nan)
+    turned = weights.reshape(-1, *query.sizes).transpose(0, *(1 + query.columns.index(name) for name in order))
+    return np.tile(np.sqrt(answer_variances(schema, order, turned, variances)) * float(query.grid), alike)
+
+
+def _written_out(query: LinearQuery) -> tuple[int, NDArray[np.int64] | None]:
+    """Its matrix, if it is not too large, or the part of it that repeats, and how often that does."""
+    alike = prod(query.sizes[:-1]) if isinstance(query, Ranges) else 1  # a part's noise is alike in all `by` cells
+    if query.size // alike * query.cells > MOST_QUERY_CELLS:
+        return alike, None
+    if alike == 1:
+        return 1, query.weights()
+    intervals = Ranges(query.columns[-1:], query.sizes[-1:]).weights()
+    return alike, np.pad(intervals, ((0, 0), (0, query.cells - query.sizes[-1])))

@@ -84,11 +84,11 @@ def save(
             json.dumps(said, indent=1, ensure_ascii=True, allow_nan=False) + "\n", encoding="ascii"
         )
         for written in (made / TABLES, made / SAID, made):
-            _to_disk(written)
+            to_disk(written)
         if os.path.lexists(place):
             os.rename(place, aside)
         os.rename(made, place)
-        _to_disk(place.absolute().parent)
+        to_disk(place.absolute().parent)
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
         if os.path.lexists(aside) and not os.path.lexists(place):
@@ -129,7 +129,8 @@ def _digest(said: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
-def _to_disk(path: Path) -> None:
+def to_disk(path: Path) -> None:
+    """Waits until a file, or a folder's list of its files, would outlast a power cut."""
     held = os.open(path, os.O_RDONLY)
     try:
         os.fsync(held)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from math import nan, prod, sqrt
-from pathlib import Path
+from math import nan, prod
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -15,19 +13,19 @@ from numpy.typing import NDArray
 
 from tacit.domain.completion import completed
 from tacit.domain.lattice import TOLERANCE, Lattice
-from tacit.domain.query import MOST_QUERY_CELLS, Columns, Conjunctions, Counts, LinearQuery, Marginal, Query
+from tacit.domain.lines import write_csv
+from tacit.domain.query import MOST_QUERY_CELLS, Columns, Counts, LinearQuery, Query
 from tacit.domain.receipt import Receipt
-from tacit.domain.residual import answer_variances, cell_variance, parts
+from tacit.domain.residual import parts, standard_errors
 from tacit.domain.sampling import fused, sampled
 from tacit.domain.schema import Schema
 from tacit.domain.workload import Workload
-from tacit.errors import InvalidData, InvalidParameter, InvalidQuery, quoted
+from tacit.errors import InvalidData, InvalidParameter, InvalidQuery
 from tacit.rational import whole
 
 MOST_CELLS = 10**8  # of a synopsis
 MOST_ROWS = 10**8
 LARGEST = 2.0**100  # count; above any noise, and the sum of all cells is still a float
-_MOST_WORK = 2 * 10**8  # products for one standard error
 
 
 class Synopsis(Protocol):
@@ -165,18 +163,7 @@ class Rows(Released):
 
     def write_csv(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """A CSV file with a header and one line a row, in UTF-8; it is there whole or not at all."""
-        place = Path(path)
-        if place.is_dir() or (place.exists() and not overwrite):
-            raise InvalidParameter(f"{quoted(place)} exists; name another file, or say overwrite=True.")
-        beside = place.with_name(f".{place.name}.{os.getpid()}.part")
-        try:
-            with open(beside, "x", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(self.schema.names)
-                writer.writerows(zip(*self.labelled().values(), strict=True))
-            os.replace(beside, place)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_csv(path, self.schema.names, zip(*self.labelled().values(), strict=True), overwrite=overwrite)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What is saved of it."""
@@ -261,16 +248,9 @@ class Marginals(Released):
         query.check(self.schema)
         if isinstance(query, Workload):
             return np.concatenate([self.standard_error(part) for part in query.queries])
-        unknown = np.full(query.size, nan)
         if self.variances is None or not isinstance(query, LinearQuery) or self.covering(query.columns) is None:
-            return unknown
-        order = tuple(name for name in self.schema.names if name in query.columns)
-        if isinstance(query, Marginal | Conjunctions):
-            return np.full(query.size, sqrt(cell_variance(self.schema, order, self.variances)))
-        if query.size * query.cells * 2 ** len(order) > _MOST_WORK or query.size * query.cells > MOST_QUERY_CELLS:
-            return unknown
-        weights = query.weights().reshape(-1, *query.sizes).transpose(0, *(1 + query.columns.index(n) for n in order))
-        return np.sqrt(answer_variances(self.schema, order, weights, self.variances)) * float(query.grid)
+            return np.full(query.size, nan)
+        return standard_errors(self.schema, query, self.variances)
 
     def sample(self, rows: int, seed: int) -> Rows:
         """A synthetic table whose marginals are close to these (`domain.sampling`); the same for the same seed.

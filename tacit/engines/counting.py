@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import prod
 from typing import Any
 
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.domain.query import Columns
-from tacit.engines.encode import Codes
-from tacit.engines.figures import Mask
+from tacit.engines.encode import Codes, Encoder
+from tacit.engines.figures import Mask, primitives
 
 SHARED_CELLS = 2**16  # column sets are counted together while their table stays in the second-level cache
 TRIED = 64  # of so many tables, the one that grows least takes a further column set in
@@ -49,6 +49,19 @@ def grouped(sizes: Mapping[str, int], column_sets: Iterable[Columns]) -> dict[Co
 def chunk(columns: int) -> int:
     """How many rows of so many columns are counted at once."""
     return max(2**10, min(CHUNK_ROWS, CHUNK_CODES // max(1, columns)))
+
+
+def encoded(
+    encoders: Mapping[str, Encoder], names: Columns, columns: Iterable[Any], coded: Collection[str] = ()
+) -> tuple[dict[str, Codes], Mask | None]:
+    """The cells of a batch, and which rows are dropped, if any; the `coded` columns hold places already."""
+    codes: dict[str, Codes] = {}
+    dropped: Mask | None = None
+    for name, values in zip(names, columns, strict=False):
+        encodes = encoders[name]
+        codes[name], away = encodes.settled(primitives(values)) if name in coded else encodes(values)
+        dropped = away if dropped is None else dropped if away is None else dropped | away
+    return codes, dropped
 
 
 class Tally:
@@ -89,6 +102,10 @@ class Tally:
     def home(self, columns: Columns) -> Columns:
         """In whose table a column set is counted; both in the order of the schema."""
         return self._tables_of[columns]
+
+    def settle(self) -> None:
+        """Takes all rows into the tables."""
+        self._count()
 
     def counts(self, columns: Columns) -> NDArray[np.int64]:
         """The counts of one of the column sets."""

@@ -58,7 +58,7 @@ class Delimited:
         for path in self.files.paths:
             try:
                 with open(path, "rb") as file:
-                    names, _, why = self._header(file)
+                    names, _, why = header_of(file, self._delimiter, multiline=self._multiline)
             except OSError as error:
                 why = error.strerror or "it cannot be read"
             if why:
@@ -69,30 +69,36 @@ class Delimited:
         """The texts of these columns, block by block."""
         for path in self.files.paths:
             with open(path, "rb", buffering=0) as file:
-                header, size, _ = self._header(file)
+                header, size, _ = header_of(file, self._delimiter, multiline=self._multiline)
                 file.seek(size)
                 chosen = [header.index(name) for name in names]
                 yield from _Rows(file, self._delimiter, len(header), chosen, self._multiline).batches()
 
-    def _header(self, file: IO[bytes]) -> tuple[list[str], int, str]:
-        """The column names at the start of a file, how many bytes they take, and what is wrong with them."""
-        start = file.read(LONGEST_ROW)
-        if not start:
-            return [], 0, "it is empty; a header line must name its columns"
-        mark = len(BOM) if start.startswith(BOM) else 0
-        letters = np.frombuffer(start, dtype=np.uint8)[mark:]
-        ends = _row_ends(letters, _places(letters, QUOTE), len(start) < LONGEST_ROW, self._multiline)
-        size = mark + (int(ends[0]) if len(ends) else len(letters))
-        if start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start[:size]:
-            return [], 0, "it is not in UTF-8"
-        if size >= LONGEST_ROW:
-            return [], 0, f"its header is longer than {LONGEST_ROW} bytes"
-        names = _fields(start[mark:size], self._delimiter, MOST_COLUMNS)
-        if names is None:
-            return [], 0, "a quote in its header line does not close"
-        if len(names) > MOST_COLUMNS:
-            return [], 0, f"its header names more than {MOST_COLUMNS} columns"
-        return [name.decode(errors="replace") for name in names], size, ""
+
+def header_of(file: IO[bytes], delimiter: str, *, multiline: bool = False) -> tuple[list[str], int, str]:
+    """The column names at the start of a file, how many bytes they take, and what is wrong with them."""
+    start = file.read(LONGEST_ROW)
+    if not start:
+        return [], 0, "it is empty; a header line must name its columns"
+    mark = len(BOM) if start.startswith(BOM) else 0
+    letters = np.frombuffer(start, dtype=np.uint8)[mark:]
+    ends = _row_ends(letters, _places(letters, QUOTE), len(start) < LONGEST_ROW, multiline)
+    size = mark + (int(ends[0]) if len(ends) else len(letters))
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start[:size]:
+        return [], 0, "it is not in UTF-8"
+    if size >= LONGEST_ROW:
+        return [], 0, f"its header is longer than {LONGEST_ROW} bytes"
+    names = _fields(start[mark:size], delimiter, MOST_COLUMNS)
+    if names is None:
+        return [], 0, "a quote in its header line does not close"
+    if len(names) > MOST_COLUMNS:
+        return [], 0, f"its header names more than {MOST_COLUMNS} columns"
+    return [name.decode(errors="replace") for name in names], size, ""
+
+
+def parsed(lines: IO[bytes], delimiter: str, width: int, chosen: list[int]) -> Iterator[pa.RecordBatch]:
+    """The rows that lines without a header are."""
+    return _Rows(lines, delimiter, width, chosen).batches()
 
 
 class _Rows:

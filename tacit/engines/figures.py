@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 Figures: TypeAlias = NDArray[Any]  # numbers as they came: any width of integer, or float64
 Mask: TypeAlias = NDArray[np.bool_]
 
+_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}  # integers are called alike
 _TEXTS = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
 _NUMBER = re.compile(rb"[ \t]*[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|inf(?:inity)?|nan)[ \t]*", re.IGNORECASE)
 
@@ -50,9 +51,10 @@ def truths(values: pa.Array) -> Mask:
 
 def primitives(values: pa.Array) -> Figures:
     """The numbers of an Arrow array without a copy; what stands under a null is anything."""
+    arrow = str(values.type)
+    dtype = np.dtype(_FLOATS.get(arrow, arrow))  # pyarrow's own translation imports pandas in some versions
     if not len(values):
-        return np.zeros(0, dtype=np.dtype(values.type.to_pandas_dtype()))
-    dtype = np.dtype(values.type.to_pandas_dtype())
+        return np.zeros(0, dtype)
     figures: Figures = np.frombuffer(values.buffers()[1], dtype, len(values), values.offset * dtype.itemsize)
     return figures
 

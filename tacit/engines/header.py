@@ -1,92 +1,68 @@
-"""Which columns a source has, and of what types: all that is looked at before there is a contract."""
+"""What the columns of a source have to be, before a row of it is read."""
 
 from __future__ import annotations
 
-import pyarrow as pa
+import unicodedata
+from collections.abc import Mapping
 
-from tacit.domain.schema import Integers, Schema
-from tacit.engines.address import is_server
-from tacit.engines.figures import is_text
-from tacit.engines.files import Files
-from tacit.engines.sources import Parquet, Source
+from tacit.domain.person import Person
+from tacit.engines import persons
+from tacit.engines.encode import Encoder
+from tacit.engines.sources import Header
 from tacit.errors import InvalidData, quoted
 
-TEXT, UNTYPED, TRUTH, WHOLE, REAL, DAYS, NONE = "text", "untyped", "truth", "whole", "real", "days", "none"
 
-_BARE = Schema([Integers("nothing", 0, 0)])  # no text of it is looked up in SQL: every column arrives as it lies
-
-
-def bare(place: str, table: str | None = None, person: str | None = None) -> Source:
-    """A source without a schema: its columns arrive as the values that they hold."""
-    if is_server(place):
-        from tacit.engines.postgres import Postgres
-
-        return Postgres(place, table or "", _BARE, person)
-    files = Files(place, None if table is None else "DuckDB")
-    if files.kind == "DuckDB":
-        from tacit.engines.duck import Duck
-
-        if table is None:
-            raise InvalidData(f"{quoted(place)} may hold many tables; name one by --table. Nothing was read.")
-        return Duck(files, table, _BARE, ordered=True)
-    if files.kind == "Parquet":
-        return Parquet(files, person)
-    from tacit.engines.delimited import Delimited
-
-    return Delimited(files)
+def check(encoders: Mapping[str, Encoder], header: Header) -> None:
+    """Refuses a source that lacks a column, has it twice, or holds in it what no cell can stand for."""
+    kinds = _kinds(header)
+    for name, encodes in encoders.items():
+        kind = _kind(name, kinds)
+        if not encodes.takes(kind):
+            domain = type(encodes.column).__name__
+            raise InvalidData(
+                f"column {quoted(name)} is of type {_shown(kind)} in the source; a column of {domain} "
+                f"is read from {encodes.readable}. Nothing was read."
+            )
 
 
-def columns_of(place: str, table: str | None = None) -> dict[str, str | None]:
-    """The columns of a source with the type of each, in words; None where it is not one column of one type.
-
-    It opens the source and reads a header line, a footer or a catalogue, and no row.
-    """
-    source = bare(place, table)
-    parts = [list(header) for header in source.headers()]
-    if (close := getattr(source, "close", None)) is not None:
-        close()
-    found: dict[str, str | None] = {}
-    for name, given in parts[0]:
-        kinds = {words(kind) for part in parts for other, kind in part if other == name} | {words(given)}
-        once = all(sum(other == name for other, _ in part) == 1 for part in parts)
-        found[name] = kinds.pop() if once and len(kinds) == 1 else None
-    return found
-
-
-def words(kind: object) -> str:
-    """A type as people read it: `large_string` is a text, and what is within brackets is left out.
-
-    >>> words(pa.large_string()), words(pa.int16()), words(pa.decimal128(9, 2)), words("INTERVAL")
-    ('string', 'int16', 'decimal128', 'INTERVAL')
-    """
-    if isinstance(kind, pa.DataType):
-        if pa.types.is_dictionary(kind):
-            return words(kind.value_type)
-        if is_text(kind):
-            return "bytes" if pa.types.is_binary(kind) else "string"
-    return str(kind).partition("<")[0].partition("(")[0].partition("[")[0]
+def check_person(person: Person, header: Header, found: set[str]) -> None:
+    """Refuses a source whose people cannot be told apart, or not in the same way in all of its parts."""
+    kind = _kind(person.column, _kinds(header))
+    said = persons.kind_of(kind)
+    if said is None:
+        raise InvalidData(
+            f"column {quoted(person.column)} is of type {_shown(kind)} in the source; people are told apart by "
+            f"{persons.READABLE}. Nothing was read."
+        )
+    found.add(said)
+    if len(found) > 1:
+        raise InvalidData(
+            f"column {quoted(person.column)} holds {' in one file and '.join(sorted(found))} in another; people are "
+            "told apart by values of one kind. Nothing was read."
+        )
 
 
-def sort_of(word: str | None) -> str:
-    """What a column of this type, in words, can hold; bytes are what a CSV file is made of.
+def _kinds(header: Header) -> dict[str, list[object]]:
+    kinds: dict[str, list[object]] = {}
+    for name, kind in header:
+        kinds.setdefault(name, []).append(kind)
+    return kinds
 
-    >>> [sort_of(word) for word in ("bytes", "string", "int8", "decimal128", "double", "date32", "bool", "list", None)]
-    ['untyped', 'text', 'whole', 'real', 'real', 'days', 'truth', 'none', 'none']
-    """
-    if word is None:
-        return NONE
-    if word in ("bytes", "null"):
-        return UNTYPED
-    starts = {
-        "string": TEXT,
-        "int": WHOLE,
-        "uint": WHOLE,
-        "float": REAL,
-        "double": REAL,
-        "halffloat": REAL,
-        "decimal": REAL,
-        "date": DAYS,
-        "timestamp": DAYS,
-        "bool": TRUTH,
-    }
-    return next((sort for start, sort in starts.items() if word.startswith(start)), NONE)
+
+def _kind(name: str, kinds: Mapping[str, list[object]]) -> object:
+    """The type of a column that must be there, once."""
+    if name not in kinds:
+        alike = [other for other in kinds if _folded(other) == _folded(name)]
+        hint = f"; it has {quoted(alike[0])}, which is not the same" if alike else ""
+        raise InvalidData(f"the source has no column {quoted(name)}{hint}. Nothing was read.")
+    if len(kinds[name]) > 1:
+        raise InvalidData(f"the source has column {quoted(name)} more than once. Nothing was read.")
+    return kinds[name][0]
+
+
+def _shown(kind: object) -> str:
+    return quoted(str(kind).partition("<")[0].partition("(")[0])
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).strip().casefold()

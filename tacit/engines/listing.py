@@ -18,10 +18,10 @@ from tacit.domain.query import Columns
 from tacit.domain.schema import Schema
 from tacit.engines import persons
 from tacit.engines.choosing import Chosen, Lots, chosen
+from tacit.engines.columns import bare
 from tacit.engines.counting import chunk
 from tacit.engines.days import days_of
 from tacit.engines.figures import Mask, as_bytes, gaps_in, is_text, primitives
-from tacit.engines.header import bare
 from tacit.errors import InvalidParameter
 
 BUCKETS = 2**10  # of values, by their hash; one of them at least is counted to its end in each reading

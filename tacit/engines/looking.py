@@ -12,10 +12,10 @@ from datetime import date
 
 from tacit.domain.dates import number_of
 from tacit.domain.listing import clean
+from tacit.engines.columns import DAYS, REAL, TEXT, TRUTH, UNTYPED, WHOLE, bare
 from tacit.engines.counting import chunk
 from tacit.engines.days import day_in
 from tacit.engines.figures import number_in
-from tacit.engines.header import DAYS, REAL, TEXT, TRUTH, UNTYPED, WHOLE, bare
 from tacit.engines.listing import LONGEST, texts
 from tacit.engines.sources import UNREADABLE
 from tacit.errors import DataUnavailable

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from decimal import Decimal
 from math import isnan
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
 from tacit.domain.query import Columns
+from tacit.domain.schema import Schema
+from tacit.engines.bounding import Bound
+from tacit.engines.counting import Tally
 from tacit.engines.figures import is_text
 from tacit.engines.files import Files
 from tacit.errors import InvalidData, quoted
@@ -19,6 +22,7 @@ from tacit.errors import InvalidData, quoted
 UNREADABLE = "the source could not be read to its end; what was charged stays charged, nothing was drawn."
 _STRANGE = b"\xff"  # no text, no number: outside every domain
 
+Progress: TypeAlias = Callable[[int, int | None], None]
 Header: TypeAlias = Sequence[tuple[str, pa.DataType]]  # the columns that a part of a source has
 
 
@@ -44,6 +48,28 @@ class Source(Protocol):
     def batches(self, names: Columns, rows: int) -> Iterator[pa.RecordBatch]:
         """All rows, about so many at a time, with these columns in this order."""
         ...
+
+
+@runtime_checkable
+class Distributed(Source, Protocol):
+    """A source whose rows stay where they are: the kernel goes to them, and their counts come back."""
+
+    def tallied(
+        self,
+        schema: Schema,
+        names: Columns,
+        column_sets: Sequence[Columns],
+        bound: Bound | None,
+        progress: Progress | None,
+    ) -> Tally:
+        """One pass over all rows, of which these columns are read; of each person so many rows, if there is a bound."""
+        ...
+
+
+def of_spark_itself(source: object) -> bool:
+    """Whether this is a frame of Spark, of whichever kind; loads none of it."""
+    kind = type(source)
+    return kind.__module__.startswith("pyspark.") and kind.__name__ == "DataFrame"
 
 
 class Parquet:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from threading import Lock
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +15,15 @@ from tacit.domain.query import Columns
 from tacit.domain.schema import Schema
 from tacit.engines import persons
 from tacit.engines.address import is_server
+from tacit.engines.bounding import Bound
 from tacit.engines.choosing import Chosen, Lots, chosen
-from tacit.engines.counting import Tally, chunk, summed
-from tacit.engines.encode import Encoder, encoder
-from tacit.engines.figures import Mask, primitives
+from tacit.engines.counting import Tally, chunk, encoded, summed
+from tacit.engines.encode import encoder
+from tacit.engines.figures import Mask
 from tacit.engines.files import Files
-from tacit.engines.sources import UNREADABLE, Frame, Header, Parquet, Source
+from tacit.engines.header import check, check_person
+from tacit.engines.sources import UNREADABLE, Distributed, Frame, Parquet, Progress, Source, of_spark_itself
 from tacit.errors import DataUnavailable, InvalidData, InvalidParameter, InvalidQuery, quoted
-
-Progress: TypeAlias = Callable[[int, int | None], None]
 
 MOST_CELLS_AT_ONCE = 2 * 10**8  # of all column sets that are asked for together
 CACHED_BYTES, CACHED_TABLES = 2**28, 2**10
@@ -53,6 +51,7 @@ class Table:
         self.most_rows = 1 if person is None else person.most_rows
         self._lots: Lots | None = None
         self._chosen: Chosen | None = None
+        self._kept: Bound | None = None
         self._source = source
         self._encoders = {column.name: encoder(column) for column in schema}
         self._dropping = frozenset(name for name, encodes in self._encoders.items() if encodes.drops)
@@ -62,9 +61,9 @@ class Table:
         self._process = os.getpid()
         kinds: set[str] = set()  # of the person's values, in the parts of the source
         for header in source.headers():
-            _check(self._encoders, header)
+            check(self._encoders, header)
             if person is not None:
-                _check_person(person, header, kinds)
+                check_person(person, header, kinds)
 
     def __repr__(self) -> str:
         person = "" if self.person is None else f", at most {self.most_rows} rows of each {self.person.column}"
@@ -149,16 +148,15 @@ class Table:
         """One pass over all rows."""
         wanted = self._dropping.union(*column_sets)
         names = tuple(name for name in self.schema.names if name in wanted) or self.schema.names[:1]
+        if isinstance(self._source, Distributed):
+            return self._source.tallied(self.schema, names, column_sets, self._bound(), progress)
         tally = Tally(dict(zip(self.schema.names, self.schema.sizes(self.schema.names), strict=True)), column_sets)
         done, chosen = 0, self._choice()
         for batch in self._source.batches(names, chunk(len(names))):
-            codes = {}
-            dropped = None if chosen is None else ~chosen.part(done, batch.num_rows)
-            for name, values in zip(names, batch.columns, strict=True):
-                encodes = self._encoders[name]
-                coded = name in self._source.coded
-                codes[name], away = encodes.settled(primitives(values)) if coded else encodes(values)
-                dropped = away if dropped is None else dropped if away is None else dropped | away
+            codes, dropped = encoded(self._encoders, names, batch.columns, self._source.coded)
+            if chosen is not None:
+                away = ~chosen.part(done, batch.num_rows)
+                dropped = away if dropped is None else dropped | away
             tally.add(codes, batch.num_rows, dropped)
             done += batch.num_rows
             if progress is not None:
@@ -170,9 +168,17 @@ class Table:
     def _choice(self) -> Chosen | None:
         """Which rows count, where a person may have several; chosen once."""
         if self.person is not None and self._chosen is None and self._lots is not None:
-            key = self._lots(persons.KEY_BYTES // 4).astype(np.uint32).tobytes()
+            key = _key(self._lots)
             self._chosen = chosen(lambda: self._persons(key), self._lots, self.most_rows)
         return self._chosen
+
+    def _bound(self) -> Bound | None:
+        """The same for rows that stay where they are: what chooses there, by one key for all passes."""
+        if self.person is None or self._lots is None:
+            return None
+        if self._kept is None:
+            self._kept = Bound(self.person.column, self.most_rows, _key(self._lots))
+        return self._kept
 
     def _persons(self, key: bytes) -> Iterator[tuple[persons.Words, Mask | None]]:
         """Whose each row is, in the order in which the rows are always read."""
@@ -205,6 +211,7 @@ def open_table(
     *,
     table: str | None = None,
     multiline: bool = False,
+    engine: str | None = None,
     person: Person | None = None,
 ) -> Table:
     """The table that a path, a frame or an Arrow object holds; refuses what the contract does not fit.
@@ -212,8 +219,9 @@ def open_table(
     A path is a file (.csv, .tsv, .parquet, .duckdb), a folder of such files, or a pattern such as `data/*.parquet`; a
     server is `postgresql` or a URI such as `postgresql://db.example/town`, without a password. `table` names the table
     of a DuckDB file, or the schema and the table of a server; `multiline` says that fields of a CSV file hold line ends
-    in quotes. `person` names the column that tells people apart, and how many rows of each count; without it a row is a
-    person.
+    in quotes. A frame of Spark is counted by Spark; with `engine="spark"` so are paths and, where the source is
+    "spark", `table` names one of its catalogue. `person` names the column that tells people apart, and how many rows of
+    each count; without it a row is a person.
 
     Privacy: a line of a CSV file is a row, whatever stands in it and in other lines. With `multiline` a row is what is
     between two line ends outside quotes, which is safe only where the file's writer quotes correctly.
@@ -223,6 +231,12 @@ def open_table(
             f"column {quoted(person.column)} tells people apart, so it is none of the universe; take it out of the "
             "schema. Nothing was read."
         )
+    if engine is not None or of_spark_itself(source):
+        from tacit.engines.lake import of_spark
+
+        if multiline:
+            raise InvalidData("multiline=True is not for Spark; write such texts to Parquet. Nothing was read.")
+        return Table(schema, of_spark(source, table, engine), person)
     if not isinstance(source, str | os.PathLike):
         if table is not None:
             raise InvalidData(f"table={quoted(table)} is for a DuckDB file or a server. Nothing was read.")
@@ -253,60 +267,8 @@ def open_table(
     return Table(schema, Delimited(files, multiline=multiline), person)
 
 
-def _check(encoders: Mapping[str, Encoder], header: Header) -> None:
-    """Refuses a source that lacks a column, has it twice, or holds in it what no cell can stand for."""
-    kinds = _kinds(header)
-    for name, encodes in encoders.items():
-        kind = _kind(name, kinds)
-        if not encodes.takes(kind):
-            domain = type(encodes.column).__name__
-            raise InvalidData(
-                f"column {quoted(name)} is of type {_shown(kind)} in the source; a column of {domain} "
-                f"is read from {encodes.readable}. Nothing was read."
-            )
-
-
-def _check_person(person: Person, header: Header, found: set[str]) -> None:
-    """Refuses a source whose people cannot be told apart, or not in the same way in all of its parts."""
-    kind = _kind(person.column, _kinds(header))
-    said = persons.kind_of(kind)
-    if said is None:
-        raise InvalidData(
-            f"column {quoted(person.column)} is of type {_shown(kind)} in the source; people are told apart by "
-            f"{persons.READABLE}. Nothing was read."
-        )
-    found.add(said)
-    if len(found) > 1:
-        raise InvalidData(
-            f"column {quoted(person.column)} holds {' in one file and '.join(sorted(found))} in another; people are "
-            "told apart by values of one kind. Nothing was read."
-        )
-
-
-def _kinds(header: Header) -> dict[str, list[object]]:
-    kinds: dict[str, list[object]] = {}
-    for name, kind in header:
-        kinds.setdefault(name, []).append(kind)
-    return kinds
-
-
-def _kind(name: str, kinds: Mapping[str, list[object]]) -> object:
-    """The type of a column that must be there, once."""
-    if name not in kinds:
-        alike = [other for other in kinds if _folded(other) == _folded(name)]
-        hint = f"; it has {quoted(alike[0])}, which is not the same" if alike else ""
-        raise InvalidData(f"the source has no column {quoted(name)}{hint}. Nothing was read.")
-    if len(kinds[name]) > 1:
-        raise InvalidData(f"the source has column {quoted(name)} more than once. Nothing was read.")
-    return kinds[name][0]
-
-
-def _shown(kind: object) -> str:
-    return quoted(str(kind).partition("<")[0].partition("(")[0])
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).strip().casefold()
+def _key(lots: Lots) -> bytes:
+    return lots(persons.KEY_BYTES // 4).astype(np.uint32).tobytes()
 
 
 def _arranged(table: NDArray[np.int64], ordered: Columns, columns: Columns) -> NDArray[np.int64]:

@@ -129,9 +129,12 @@ class Answering:
             return Answer(believed, True, None, 0)
         try:
             surprise = self._surprises.ask(query, believed)
-        except (Unavailable, BudgetExceeded):  # the latter where another sitting has used the block up
+        except Unavailable:
             self._left = 0
             raise
+        except BudgetExceeded:  # an interrupt lost what was paid for, or another sitting used it up: as after the last
+            self._left = 0
+            return Answer(believed, True, None, 0)
         if surprise is None:
             return Answer(believed, True, self._free_error, self._left)
         value, direction = surprise

@@ -8,10 +8,12 @@ from math import pi, sqrt
 
 from tacit.curator.kernel import Curator
 from tacit.domain.person import Relation
-from tacit.domain.query import Columns, Query
+from tacit.domain.query import Columns, Conjunctions, LinearQuery, Marginal, Query
 from tacit.domain.receipt import Receipt
 from tacit.domain.schema import Neighbors, Schema
 from tacit.domain.synopsis import Marginals
+from tacit.domain.workload import Workload
+from tacit.errors import InvalidQuery, quoted
 from tacit.mechanisms.consistency import nonnegative as mended
 from tacit.mechanisms.measurement import Measurement, measurement
 from tacit.privacy.budget import Budget
@@ -66,10 +68,14 @@ def predicted_error(
     schema: Schema, workload: Query, budget: Budget, neighbors: Neighbors | Relation, *, total: int | None = None
 ) -> PredictedError:
     """What `release_marginals` will be off by; nothing is read or spent."""
-    plan = measurement(schema, workload, budget, neighbors, total=total)
+    return expected(measurement(schema, workload, budget, neighbors, total=total))
+
+
+def expected(plan: Measurement) -> PredictedError:
+    """What the marginals of a measurement will be off by."""
     deviation = {columns: plan.deviation(columns) for columns in plan.asked}
-    l1 = {columns: sqrt(2 / pi) * schema.cells(columns) * deviation[columns] for columns in plan.asked}
-    cells = sum(schema.cells(columns) for columns in plan.asked)
+    l1 = {columns: sqrt(2 / pi) * plan.schema.cells(columns) * deviation[columns] for columns in plan.asked}
+    cells = sum(plan.schema.cells(columns) for columns in plan.asked)
     return PredictedError(deviation, sum(l1.values()) / cells, plan.error_bound(0.5), l1, plan.mean_l1)
 
 
@@ -88,6 +94,32 @@ def error_bound(
     it whenever it was tried, for mending moves towards the truth; but cell by cell that is not proved.
     """
     return measurement(schema, workload, budget, neighbors, total=total).error_bound(beta)
+
+
+def as_marginals(workload: Query, schema: Schema) -> Workload:
+    """The marginals from which a workload of weighted sums is answered."""
+    workload.check(schema)
+    queries = workload.queries if isinstance(workload, Workload) else (workload,)
+    for query in queries:
+        if not isinstance(query, LinearQuery):
+            raise InvalidQuery(
+                f"{quoted(query)} is no weighted count; marginals, conjunctions, ranges, prefixes, parities and "
+                "predicates can be released now. Nothing was spent."
+            )
+    sets = {frozenset(columns): columns for query in reversed(queries) for columns in query.reads if columns}
+    order = dict.fromkeys(frozenset(columns) for query in queries for columns in query.reads if columns)
+    if not order:
+        raise InvalidQuery("this workload reads no column. Nothing was spent.")
+    return Workload(tuple(Marginal.over(schema, *sets[columns]) for columns in order))
+
+
+def summed(asked: Workload) -> list[LinearQuery]:
+    """What a workload asks beside whole marginals: sums of their cells."""
+    return [
+        query
+        for query in asked.queries
+        if isinstance(query, LinearQuery) and not isinstance(query, Marginal | Conjunctions)
+    ]
 
 
 def _receipt(plan: Measurement, budget: Budget, relation: Relation, purpose: str) -> Receipt:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import log, pi, prod, sqrt
+from math import isnan, log, pi, prod, sqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from tacit.domain.lattice import shared
 from tacit.domain.person import Relation
-from tacit.domain.query import MOST_PEOPLE, Columns, Conjunctions, Marginal, Query
-from tacit.domain.residual import MOST_COLUMNS, Residual, assembled, cell_variance, parts
+from tacit.domain.query import MOST_PEOPLE, Columns, Conjunctions, LinearQuery, Marginal, Query
+from tacit.domain.residual import MOST_COLUMNS, Residual, assembled, cell_variance, parts, standard_errors
 from tacit.domain.schema import Neighbors, Schema
 from tacit.domain.workload import Workload
 from tacit.errors import InvalidParameter, InvalidQuery, quoted
@@ -65,25 +65,38 @@ class Measurement:
         errors = [self.schema.cells(columns) * self.deviation(columns) for columns in self.asked]
         return sqrt(2 / pi) * sum(errors) / len(errors)
 
-    def error_bound(self, beta: float) -> float:
+    def error_bound(self, beta: float, questions: Sequence[LinearQuery] = ()) -> float:
         """Below which all cells' errors lie together with probability 1 - beta, before negative cells are mended.
 
+        With `questions`, those of their answers too: weighted sums of the cells of one marginal each.
         A cell's error is a sum of independent draws times a_i. Gaussian draws are sub-Gaussian (Canonne, Kamath &
         Steinke 2020, Cor. 17). Laplace draws have E exp(theta z) <= 1/(1 - theta^2 b^2), every |a_i| <= 1, for
         the estimate is an orthogonal projection, and -ln(1 - x) is convex. Chernoff, and a union over the cells.
+        Of a sum of cells nothing more is used of the a_i than that none is larger than all together, |a|_2.
         """
-        each = log(2 * sum(self.schema.cells(columns) for columns in self.asked) / chance(beta))
-        return max(self._tail(self.deviation(columns) / self.noise, each) for columns in self.asked)
+        answers = sum(self.schema.cells(columns) for columns in self.asked) + sum(one.size for one in questions)
+        each = log(2 * answers / chance(beta))
+        if not self.noise:  # a budget so large that no float tells its noise from none
+            return 0.0
+        cells = [self._tail(self.deviation(columns) / self.noise, each) for columns in self.asked]
+        sums = [float(self.standard_error(one).max()) / self.noise for one in questions]
+        if any(isnan(norm) for norm in sums):
+            raise InvalidQuery("these questions are too many for their errors to be bounded. Nothing was spent.")
+        return max(*cells, *(self._tail(norm, each, max(1.0, norm)) for norm in sums), 0.0)
 
-    def _tail(self, norm: float, exponent: float) -> float:
-        """Passed by a sum with |a|_2 = norm with probability 2 exp(-exponent) at most."""
+    def standard_error(self, query: LinearQuery) -> NDArray[np.float64]:
+        """Of each answer that will be made of these marginals; NaN where that is too much to be written out."""
+        return standard_errors(self.schema, query, self.variances)
+
+    def _tail(self, norm: float, exponent: float, most: float = 1.0) -> float:
+        """Passed by a sum with |a|_2 = norm and |a_i| <= most with probability 2 exp(-exponent) at most."""
         grid = float(self.query.grid)
         if isinstance(self.mechanism, Gaussian):
             sigma = sqrt(self.mechanism.variance(self.sensitivity, self.query.grid)) * grid
             return norm * sigma * sqrt(2 * exponent)
-        scale = float(self.mechanism.scale(self.sensitivity, self.query.grid)) * grid
+        scale = float(self.mechanism.scale(self.sensitivity, self.query.grid)) * grid * most
         theta = np.arange(1, 1000) / 1000
-        return scale * float(np.min((exponent - norm**2 * np.log1p(-(theta**2))) / theta))
+        return scale * float(np.min((exponent - (norm / most) ** 2 * np.log1p(-(theta**2))) / theta))
 
     def tables(self, answers: NDArray[np.float64]) -> dict[Columns, NDArray[np.float64]]:
         """The unbiased marginals that agree with each other, from the noisy answers."""

@@ -10,7 +10,7 @@ from tacit.curator.kernel import Curator
 from tacit.domain.away import Away
 from tacit.domain.grid import one_part
 from tacit.domain.query import LinearQuery
-from tacit.errors import Unavailable
+from tacit.errors import BudgetExceeded, Unavailable
 from tacit.mechanisms.sparse import NumericSparse, Openings, lean
 from tacit.mechanisms.total import noise
 from tacit.primitives.additive import Gaussian, Laplace, each
@@ -65,7 +65,7 @@ class Absolute:
         if not self._openings.ask(Away(query, believed)):
             return None
         value = float(self._answers.release(self._noise, query).item())
-        with suppress(Unavailable):  # what was answered is told; the next question tries again, and says why it cannot
+        with suppress(Unavailable, BudgetExceeded):  # what was answered is told; the next question tries again
             self._openings.ready()
         return value, -1 if value < believed else 1
 
@@ -98,7 +98,7 @@ def refuse(
     noise(budget * part / count).check(Fraction(rows), one_part(grid))
 
 
-def within(paid: Laplace | Gaussian, beta: float, count: int, rows: int) -> float:
+def within(paid: Laplace | Gaussian, beta: float, count: int, rows: int = 1) -> float:
     """How far off so many paid answers may be, whatever their grids; but with probability beta."""
     # P[|Z| > m + 1] on a finer grid is at most P[|Z| > m] on that of 1; P[|Z| > m] is not
     return paid.error_bound(beta, coordinates=count, sensitivity=rows) + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -77,3 +79,15 @@ class Account:
             "spent_epsilon": float(self.spent_epsilon),
             "affordable_epsilon": float(self.affordable()),
         }
+
+
+@contextmanager
+def interruptible(ledger: Ledger) -> Iterator[None]:
+    """An interrupt says what was charged in the meantime; where that was nothing, it says so."""
+    before = ledger.spent
+    try:
+        yield
+    except KeyboardInterrupt:
+        gone = ledger.spent - before
+        told = f"{shown(gone)} was charged while this ran, and stays charged" if gone else "Nothing was spent"
+        raise KeyboardInterrupt(f"interrupted. {told}.") from None

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.domain.sql import asked
-from tacit.errors import InvalidParameter
+from tacit.errors import InvalidParameter, TacitError
 from tacit.mechanisms.answering import Answer
-from tacit.service.account import Account
+from tacit.rational import shown
+from tacit.service.account import Account, interruptible
 from tacit.service.people import People
+from tacit.service.questions import questions
 from tacit.service.released import Release, load
-from tacit.service.session import Session, identifier
+from tacit.service.session import Session, alone, each_of, identifier
 from tacit.service.show import Reading, Screen, Waiting, count
-
-MOST_QUESTIONS = 10**6
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,14 @@ def answer(asking: Asking, screen: Screen) -> None:
 
 
 def _of_release(released: Release, asking: Asking, screen: Screen) -> None:
-    questions = list(_questions(asking.questions))
+    asked = questions(asking.questions)
+    for question in asked:
+        question.query(released.schema)
     with Waiting(screen, "answering"):
-        answers = [released.select(text, confidence=asking.confidence) for text in questions]
-    said = [(text, labels, one) for text, found in zip(questions, answers, strict=True) for labels, one in found]
+        answers = [released.select(question.text, confidence=asking.confidence) for question in asked]
+    said = [
+        (each.text.strip(), labels, one) for each, found in zip(asked, answers, strict=True) for labels, one in found
+    ]
     rows = [(_question(text, labels), one) for text, labels, one in said]
     for _, one in rows:
         screen.bare(f"{one.value:.12g}")
@@ -77,21 +80,44 @@ def _of_people(asking: Asking, screen: Screen) -> None:
         name = asking.session or asking.by
         if not name:
             raise InvalidParameter("--session is missing: the name under which the session is kept. Nothing was spent.")
-        texts = list(_questions(asking.questions))
+        asked = questions(asking.questions)
+        texts = [question.text.strip() for question in asked]
         if asking.request is not None and len(texts) != 1:
             raise InvalidParameter("--request names one question, and there are several. Nothing was spent.")
         identifier(asking.request)
-        for text in texts:
-            asked(text, people.schema)  # refused while nothing is spent
-        with Waiting(screen, "opening the session"):
-            session = people.session(
-                name, epsilon=asking.epsilon, delta=asking.delta, queries=asking.queries, purpose=asking.purpose
-            )
-        with session:
+        for question in asked:  # refused while nothing is spent
+            with question.located():
+                cells = each_of(question.text, people.schema)
+                if asking.request is not None:
+                    alone(cells)
+        with interruptible(people.ledger), _charges(people), _opened(people, name, asking, screen) as session:
             if asking.epsilon is not None:
                 screen.note(str(session.terms))
             said = _told(people, session, texts, asking.request, screen)
             _shown(said, session, Account.of(people.contract, people.ledger), screen)
+
+
+def _opened(people: People, name: str, asking: Asking, screen: Screen) -> Session:
+    with Waiting(screen, "opening the session"):
+        return people.session(
+            name, epsilon=asking.epsilon, delta=asking.delta, queries=asking.queries, purpose=asking.purpose
+        )
+
+
+@contextmanager
+def _charges(people: People) -> Iterator[None]:
+    """Whatever stops it from here on says what was charged until then."""
+    before = people.ledger.spent
+    try:
+        yield
+    except TacitError as stop:
+        text = str(stop)
+        if gone := people.ledger.spent - before:
+            text = (
+                f"{text.removesuffix(' Nothing was spent.')} {shown(gone, 6)} was charged while this ran, and stays "
+                "charged; what the session had answered is kept."
+            )
+        raise type(stop)(text) from None
 
 
 Said = tuple[str, tuple[str, ...], Answer, str]  # the question, the group, the answer, what it cost
@@ -155,16 +181,3 @@ def _numbers(one: Answer) -> tuple[str, str, str]:
     nothing = float("nan")
     low, high = (nothing if end is None else end for end in (one.low, one.high))
     return count(max(one.value, 0.0)), count(low), count(high)
-
-
-def _questions(said: Sequence[str]) -> Iterator[str]:
-    """The questions; `-` stands for the lines of standard input."""
-    for each in said:
-        if each != "-":
-            yield each
-            continue
-        for number, line in enumerate(sys.stdin, 1):
-            if number > MOST_QUESTIONS:
-                raise InvalidParameter(f"there are more than {MOST_QUESTIONS} questions. Nothing was spent.")
-            if line.strip() and not line.lstrip().startswith("#"):
-                yield line.strip()

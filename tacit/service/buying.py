@@ -21,7 +21,7 @@ from tacit.domain.grid import Norm
 from tacit.domain.listing import Values, clean
 from tacit.domain.query import Marginal
 from tacit.domain.schema import CELL, CLAMP
-from tacit.engines.header import DAYS, REAL, TEXT, UNTYPED, WHOLE, sort_of
+from tacit.engines.columns import DAYS, REAL, TEXT, UNTYPED, WHOLE, sort_of
 from tacit.engines.listing import LONGEST, Unlisted
 from tacit.errors import BudgetExceeded, InvalidParameter, TacitError, Unavailable, quoted
 from tacit.primitives.additive import Laplace

@@ -40,6 +40,7 @@ def top(
       tacit release people.toml -w marginals:2 --epsilon 1 --out released
       tacit ask released "age >= 40"         free, as often as you like
       tacit ask people.toml "age >= 40" --epsilon 0.5
+      tacit export released released.duckdb  for other programs
       tacit ledger show people.toml          who spent what, and what is left
 
     Exit codes: 0 done, 2 the request is wrong, 3 the budget does not allow it, 4 data, ledger or noise failed,
@@ -114,7 +115,9 @@ def _spelt(arguments: Sequence[str]) -> list[str]:
     """`tacit ledger people.toml` means show."""
     said = list(arguments)
     word = next((word for word in said[1:] if not word.startswith("-")), "")
-    if said[:1] == ["ledger"] and (word.endswith(".toml") or os.path.isfile(word)):
+    contract = word.endswith(".toml") or os.path.isfile(word)
+    before = said[1:2] != [word] and any(word.endswith(".toml") for word in said)  # options, and what belongs to them
+    if said[:1] == ["ledger"] and (contract or before):
         said.insert(1, "show")
     return said
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,12 +26,14 @@ from tacit.service.located import Place
 MOST_PEOPLE = 10**12
 
 ROOMS = ("data", "privacy", "columns")
-DATA = ("source", "table", "name", "person", "most_rows")
+DATA = ("source", "table", "name", "engine", "person", "most_rows")
+ENGINES = ("spark",)  # those that have to be named
 PRIVACY = ("neighbors", "people", "epsilon", "delta", "ledger", "domains")
 COLUMN = ("name", "categories", "low", "high", "edges", "from", "to", "by", "domain", "missing", "outside")
 PUBLIC, BOUGHT, FROM_DATA = "public", "bought", "from data"  # where a column's domain is from
 OPEN = "open"  # in a subject, instead of the columns
 PLACES = {"missing": (DROP, CELL), "outside": (DROP, CELL, CLAMP), "domain": (PUBLIC, BOUGHT, FROM_DATA)}
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Contract:
     path: Path
     source: str  # as written
     table: str | None
+    engine: str | None  # by whom the rows are read, if not by the kind of the source
     name: str  # what the ledger knows the table by; the source as written, unless the contract says
     schema: Schema
     neighbors: Neighbors
@@ -72,6 +76,9 @@ class Contract:
         table = place.string(data, "data", "table") if "table" in data else None
         if why := address.fault(source):
             place.refuse("data", 0, "source", why)
+        engine = _engine(data, place)
+        if engine is not None and address.is_server(source):
+            place.refuse("data", 0, "engine", "a PostgreSQL server is read by tacit itself; leave the engine out")
         if address.is_server(source) and (table is None or address.parts(table) is None):
             where = "" if table is None else "table"
             place.refuse("data", 0, where, 'on a server table is a schema and a name: "public.people"')
@@ -79,6 +86,7 @@ class Contract:
             path=file,
             source=source,
             table=table,
+            engine=engine,
             name=place.string(data, "data", "name") if "name" in data else source,
             schema=schema,
             person=_person(data, schema, place),
@@ -95,7 +103,10 @@ class Contract:
 
     @property
     def location(self) -> str:
-        """Where the data is: a server, or the source seen from the contract's folder."""
+        """Where the data is: a server, or the source seen from the contract's folder; Spark has more places."""
+        if self.engine is not None:
+            elsewhere = _SCHEME.match(self.source) or os.path.isabs(self.source) or self.table is not None
+            return self.source if elsewhere else "file://" + os.path.abspath(self.path.parent / self.source)
         return self.source if address.is_server(self.source) else os.path.join(self.path.parent, self.source)
 
     @property
@@ -180,6 +191,14 @@ def _room(said: Mapping[str, Any], name: str, keys: tuple[str, ...], place: Plac
         place.refuse("", 0, name, f"{name} must be a table: write [{name}] on a line of its own")
     place.known(room, keys, name)
     return room
+
+
+def _engine(data: Mapping[str, Any], place: Place) -> str | None:
+    if "engine" not in data:
+        return None
+    if (engine := place.string(data, "data", "engine")) not in ENGINES:
+        place.refuse("data", 0, "engine", f"engine must be {' or '.join(ENGINES)}, not {quoted(engine)}")
+    return engine
 
 
 def _schema(said: Mapping[str, Any], place: Place) -> Schema:

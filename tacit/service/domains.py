@@ -18,7 +18,7 @@ from typing import Any
 
 from tacit.domain.dates import PERIODS, day_of
 from tacit.domain.schema import CLAMP, DROP, Column, column_from, written
-from tacit.engines.header import DAYS, REAL, TEXT, TRUTH, UNTYPED, WHOLE
+from tacit.engines.columns import DAYS, REAL, TEXT, TRUTH, UNTYPED, WHOLE
 from tacit.errors import InvalidParameter, InvalidSchema, quoted
 from tacit.service.located import nearest
 

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from tacit.domain.schema import checked_name
-from tacit.engines.header import DAYS, NONE, REAL, TEXT, UNTYPED, WHOLE, sort_of
+from tacit.engines.columns import DAYS, NONE, REAL, TEXT, UNTYPED, WHOLE, sort_of
 from tacit.errors import InvalidSchema
 from tacit.service.contract import FROM_DATA
 from tacit.service.domains import Domain

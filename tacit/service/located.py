@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -18,12 +19,25 @@ TABLES = (".csv", ".tsv", ".tab", ".parquet", ".pq", ".duckdb", ".ddb")
 Position: TypeAlias = tuple[str, int, str]  # the table, which one of its name, and the key; "" is the table's header
 
 
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file that people write by hand, and what is said of one that cannot be read."""
+
+    name: str
+    holds: str
+    instead: str  # of a table
+    error: type[InvalidInput]
+
+
+CONTRACT = Kind("contract", "[data], [privacy] and [[columns]]", "name the contract that describes it", InvalidSchema)
+
+
 class Place:
     """A contract's text, and refusals that point into it."""
 
     def __init__(self, file: Path, text: str | None = None) -> None:
         self.file = printable(file)
-        self.text = _read(file) if text is None else text
+        self.text = text_of(file, CONTRACT) if text is None else text
 
     def at(self, room: str, which: int = 0, key: str = "") -> str:
         """File, line and table, as far as they are known."""
@@ -63,35 +77,33 @@ class Place:
         return value
 
 
-def _read(file: Path) -> str:
-    """The contract's characters; anything but a small regular UTF-8 file is refused before it is read."""
+def text_of(file: Path, kind: Kind) -> str:
+    """A file's characters; anything but a small regular UTF-8 file is refused before it is read."""
     shown = printable(file)
     if file.suffix.lower() in TABLES:  # before it is read: what is wrong with its lines may not be said
-        raise InvalidSchema(f"{shown} is a table by its name; name the contract that describes it. Nothing was spent.")
+        raise kind.error(f"{shown} is a table by its name; {kind.instead}. Nothing was spent.")
     try:
         about = os.stat(file)
         if stat.S_ISDIR(about.st_mode):
-            raise InvalidSchema(f"{shown} is a folder; name the contract file in it. Nothing was spent.")
+            raise kind.error(f"{shown} is a folder; name the {kind.name} file in it. Nothing was spent.")
         if not stat.S_ISREG(about.st_mode):
-            raise InvalidSchema(f"{shown} is not a regular file, so not a contract. Nothing was spent.")
+            raise kind.error(f"{shown} is not a regular file, so not a {kind.name}. Nothing was spent.")
         if about.st_size > MOST_BYTES:
-            raise InvalidSchema(
-                f"{shown} has {about.st_size} bytes; a contract has at most {MOST_BYTES}. Nothing was spent."
+            raise kind.error(
+                f"{shown} has {about.st_size} bytes; a {kind.name} has at most {MOST_BYTES}. Nothing was spent."
             )
         raw = file.read_bytes()
     except OSError as error:
         reason = (error.strerror or "the system refused").lower()
-        raise InvalidSchema(f"no contract could be read at {shown}: {reason}. Nothing was spent.") from None
+        raise kind.error(f"no {kind.name} could be read at {shown}: {reason}. Nothing was spent.") from None
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidSchema(
-            f"{shown} is not UTF-8 text: byte {error.start} cannot be read. Nothing was spent."
-        ) from None
+        raise kind.error(f"{shown} is not UTF-8 text: byte {error.start} cannot be read. Nothing was spent.") from None
     if text.startswith("\ufeff"):
-        raise InvalidSchema(f"{shown} begins with a byte-order mark; save it as plain UTF-8. Nothing was spent.")
+        raise kind.error(f"{shown} begins with a byte-order mark; save it as plain UTF-8. Nothing was spent.")
     if not text.strip():
-        raise InvalidSchema(f"{shown} is empty; a contract has [data], [privacy] and [[columns]]. Nothing was spent.")
+        raise kind.error(f"{shown} is empty; a {kind.name} has {kind.holds}. Nothing was spent.")
     return text
 
 

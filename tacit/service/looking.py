@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tacit.engines.header import sort_of
+from tacit.engines.columns import sort_of
 from tacit.engines.looking import Seen, looked, year_of
 from tacit.errors import InvalidSchema
 from tacit.rational import whole

@@ -10,6 +10,8 @@ import re
 import stat
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from errno import ENOENT, ENOSPC
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,7 +20,7 @@ import numpy as np
 
 from tacit.domain.query import Counting, Linear, LinearQuery
 from tacit.domain.schema import Schema
-from tacit.errors import InvalidParameter, InvalidQuery, Refused, Unavailable, quoted
+from tacit.errors import Halted, InvalidParameter, InvalidQuery, Refused, Unavailable, quoted
 from tacit.rational import exact
 from tacit.service.located import printable
 
@@ -56,20 +58,32 @@ class Notebook:
         sealed = f"{_seal(said)} {said}\n".encode()
         try:
             if os.write(self._file, sealed) != len(sealed):
-                raise OSError("it was written in part")
+                raise OSError(ENOSPC, "it was written in part")
             if lasting:
                 os.fsync(self._file)
                 if not self.lines:
                     self._sync_folder()
-        except OSError as error:
-            raise self._failed(error, "What was charged stays charged.") from None
+        except OSError as error:  # nothing more is written: after half a line, or past a page that no sync will repeat
+            with suppress(OSError):
+                self.close()
+            raise self._failed(error, "What was charged stays charged; open the session again.") from None
         self.lines.append(dict(line))
+
+    def check(self) -> None:
+        """Refuses where nothing can be kept any more, before anything is drawn."""
+        if self._file < 0:
+            raise Halted(f"the session {printable(self.path.stem)} was closed; open it again. Nothing was drawn.")
+        try:
+            if not os.fstat(self._file).st_nlink:
+                raise OSError(ENOENT, "it was removed")
+        except OSError as error:
+            raise self._failed(error) from None
 
     def close(self) -> None:
         """Lets go of it."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
     def _taken(self) -> None:
         about = os.fstat(self._file)
@@ -87,8 +101,6 @@ class Notebook:
         with open(self._file, "rb", closefd=False) as file:
             content = file.read()
         kept = content.rfind(b"\n") + 1
-        if kept != len(content):
-            os.ftruncate(self._file, kept)
         for line in content[:kept].splitlines():
             seal, _, said = line.decode("ascii", "replace").partition(" ")
             if seal != _seal(said):
@@ -97,6 +109,8 @@ class Notebook:
             if not isinstance(found, dict):
                 self._damaged()
             yield found
+        if kept != len(content):
+            os.ftruncate(self._file, kept)
 
     def _sync_folder(self) -> None:
         for folder in (self.path.parent, self.path.parent.parent):

@@ -47,14 +47,17 @@ def begun(people: People, notes: Notebook, name: str, purpose: str, pays: bool) 
     root, schema = people.curator(purpose=purpose), people.contract.schema
     budget, what = Budget.of(head["epsilon"], head["delta"]), f"session {name} {head['session']}"
     asked = {"queries": head["queries"], "sittings": SITTINGS, "rows": root.relation.rows}
-    if not pays and (_reserved(root, what) is None or "people" not in found):
+    charged = _reserved(root, what) is not None
+    if charged and "people" not in found:  # noted before the block was reserved: to count again would pass the budget
+        raise _lost(name, notes)
+    if not (pays or charged):
         raise InvalidParameter(
             f"the session {quoted(name)} was to be opened, and was not charged whole: say its epsilon, "
             f"{shown(exact(head['epsilon'], 'epsilon'))}. Nothing was spent."
         )
-    n = found.get("people") or noted("people", _how_many(people, root, budget, f"people of {what}"))
     try:
-        if _reserved(root, what) is None:
+        n = found.get("people") or noted("people", _how_many(people, root, budget, what))
+        if not charged:
             choose(schema, _rest(root, budget, what), n, **asked)
         inner = _block(root, what, _rest(root, budget, what))
         start = found.get("start")
@@ -67,12 +70,13 @@ def begun(people: People, notes: Notebook, name: str, purpose: str, pays: bool) 
         why = str(refusal).removesuffix(" Nothing was spent.")
         if _reserved(root, what) is not None:
             raise NoSuchGuarantee(f"{why} The session's budget was charged, and stays charged.") from None
-        gone = "Nothing" if known_total(people) is not None else f"No more than {shown(SHARE)} of it"
-        raise NoSuchGuarantee(f"{why} {gone} was spent, to count the people.") from None
+        raise NoSuchGuarantee(f"{why} {_counted(people)}") from None
     except BudgetExceeded:
+        if _reserved(root, what) is not None:
+            raise _lost(name, notes) from None
         raise Refused(
-            f"what the session {quoted(name)} bought is not in {printable(notes.path)}, and its block has nothing "
-            "left to buy it again; open one of another name. Nothing was spent."
+            f"the ledger can no longer pay for the session {quoted(name)}: others have spent, or its people had to be "
+            f"counted again too often. {_counted(people)}"
         ) from None
     left = Budget(rest, inner.budget.currency)
     surprises = Absolute(
@@ -156,10 +160,27 @@ def _reserved(curator: Curator, what: str) -> int | None:
     return next((e.sequence for e in curator.ledger.entries() if e.what == what and e.reserved is not None), None)
 
 
+def _lost(name: str, notes: Notebook) -> Refused:
+    return Refused(
+        f"what the session {quoted(name)} bought is not in {printable(notes.path)}, and its block has nothing left to "
+        "buy it again; open one of another name. Nothing was spent."
+    )
+
+
+def _counted(people: People) -> str:
+    """What was spent where the block was not reserved."""
+    gone = "Nothing" if known_total(people) is not None else f"No more than {shown(SHARE)} of it"
+    return f"{gone} was spent, to count the people."
+
+
 def _how_many(people: People, root: Curator, budget: Budget, what: str) -> float:
-    """The public number of people, or one that is bought for its share; again, if it was lost."""
-    known = known_total(people)
-    return float(known) if known is not None else told(root.within(budget * SHARE, what), budget * SHARE)
+    """The public number of people, or one that is bought for its share; again, if it was lost and the budget has it."""
+    if (known := known_total(people)) is not None:
+        return float(known)
+    share = budget * SHARE
+    if _rest(root, budget, what).amount <= share.amount:
+        raise BudgetExceeded("nothing would be left of the session's budget. Nothing was drawn.")
+    return told(root.within(share, f"people of {what}"), share)
 
 
 def _rest(root: Curator, budget: Budget, what: str) -> Budget:

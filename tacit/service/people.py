@@ -14,7 +14,7 @@ from tacit.errors import InvalidBudget, InvalidParameter, InvalidSchema, LedgerU
 from tacit.rational import Number
 from tacit.service.contract import Contract
 from tacit.service.located import printable
-from tacit.service.plan import Plan
+from tacit.service.plan import CONFIDENCE, Plan
 
 if TYPE_CHECKING:
     from tacit.engines.table import Table
@@ -106,20 +106,38 @@ class People:
         from tacit.engines.table import open_table
 
         contract = self.contract
-        return supplied(open_table(contract.location, self.schema, table=contract.table, person=contract.person))
+        opened = open_table(
+            contract.location,
+            self.schema,
+            table=contract.table,
+            engine=contract.engine,
+            person=contract.person,
+        )
+        return supplied(opened)
 
     def curator(self, *, by: str | None = None, purpose: str = "") -> Curator:
         """The one object through which anything leaves this table, for mechanisms of your own."""
         signed = self.ledger.signed(by=self.by if by is None else by, purpose=purpose)
         return Curator(self.table, signed, self.neighbors)
 
-    def plan(self, workload: Query, *, epsilon: Number, delta: Number | None = None) -> Plan:
+    def plan(
+        self,
+        workload: Query,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        error: Number | None = None,
+        confidence: Number = CONFIDENCE,
+    ) -> Plan:
         """What a release would cost and how wrong it would be; reads nothing and spends nothing.
 
-        A workload of ranges, prefixes or conjunctions is answered from the marginals that it reads. Without a delta
-        the contract's is taken; 0 asks for pure privacy.
+        Instead of an epsilon, `error` says how wrong it may be: the least epsilon, to three digits, is found with which
+        all its errors together are at most so many people, as surely as `confidence`. A workload of ranges, prefixes
+        or predicates is answered from the marginals that it reads. Without a delta the contract's is taken; 0 asks for
+        pure privacy.
         """
-        return Plan.of(self, workload, epsilon, self.contract.delta if delta is None else delta)
+        promised = self.contract.delta if delta is None else delta
+        return Plan.of(self, workload, promised, epsilon=epsilon, error=error, confidence=confidence)
 
     def release(self, workload: Query, *, epsilon: Number, delta: Number | None = None, purpose: str = "") -> Release:
         """Charges, draws, and gives back what is free from then on."""

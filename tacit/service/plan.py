@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from math import isnan
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tacit.curator.kernel import Curator
 from tacit.curator.ledger import Ledger
-from tacit.domain.query import LinearQuery, Marginal, Query
-from tacit.domain.schema import Schema
+from tacit.domain.query import Query
 from tacit.domain.workload import Workload
-from tacit.errors import BudgetExceeded, InvalidQuery, NoSuchGuarantee, quoted
-from tacit.mechanisms.marginals import PredictedError, predicted_error, release_marginals
+from tacit.errors import BudgetExceeded, InvalidParameter, InvalidQuery, NoSuchGuarantee
+from tacit.mechanisms.least import least_epsilon
+from tacit.mechanisms.marginals import PredictedError, as_marginals, expected, release_marginals, summed
+from tacit.mechanisms.measurement import Measurement, measurement
 from tacit.privacy.budget import Budget, Currency
-from tacit.rational import Number, shown
+from tacit.rational import Number, exact, proper, shown
 from tacit.service.account import Account
 from tacit.service.contract import Contract
 from tacit.service.released import Release
@@ -23,6 +26,7 @@ from tacit.service.released import Release
 if TYPE_CHECKING:
     from tacit.engines.table import Table
 
+CONFIDENCE = "0.95"
 LARGE_DELTA = Fraction(1, 100_000)  # for however many people
 BYTES_PER_COUNT, BYTES_BESIDE = 16, 2**20
 
@@ -47,26 +51,94 @@ class Plan:
     """What `run` will do; nothing has been read or spent."""
 
     people: People
-    workload: Workload
+    asked: Workload  # as it was said
+    workload: Workload  # the marginals from which it is answered
     budget: Budget
     price: Fraction  # in the ledger's currency
     total: int | None  # the number of people, where it is public
-    error: PredictedError
+    measurement: Measurement
+    confidence: Fraction
+    target: Fraction | None  # the error for which the budget was found
 
     @classmethod
-    def of(cls, people: People, workload: Query, epsilon: Number, delta: Number) -> Plan:
-        budget = Budget.of(epsilon, delta)
-        asked = as_marginals(workload, people.contract.schema)
+    def of(
+        cls,
+        people: People,
+        workload: Query,
+        delta: Number,
+        *,
+        epsilon: Number | None = None,
+        error: Number | None = None,
+        confidence: Number = CONFIDENCE,
+    ) -> Plan:
+        """For an epsilon, or for the least one with which all errors are within `error`, as surely as is said."""
+        if (epsilon is None) == (error is None):
+            raise InvalidParameter("a plan is for an epsilon or for an error, one of them. Nothing was spent.")
+        surely = proper(confidence, "confidence")
+        contract, total = people.contract, known_total(people)
+        asked = workload if isinstance(workload, Workload) else Workload((workload,))
+        marginals = as_marginals(asked, contract.schema)
+        facts = (contract.schema, marginals)
+        target = None if error is None else exact(error, "the error")
+        if target is not None:
+            epsilon = least_epsilon(
+                *facts,
+                delta,
+                contract.relation,
+                error=target,
+                beta=float(1 - surely),
+                total=total,
+                questions=summed(asked),
+            )
+        budget = Budget.of(epsilon or 0, delta)
         try:
-            price = people.contract.budget.price(budget.loss())
+            price = contract.budget.price(budget.loss())
         except NoSuchGuarantee:
             raise NoSuchGuarantee(
-                f"the contract's budget is {people.contract.budget} with delta = 0, in which a release with delta has "
+                f"the contract's budget is {contract.budget} with delta = 0, in which a release with delta has "
                 "no bound; leave the delta out. Nothing was spent."
             ) from None
-        total = known_total(people)
-        error = predicted_error(people.contract.schema, asked, budget, people.contract.relation, total=total)
-        return cls(people, asked, budget, price, total, error)
+        measured = measurement(*facts, budget, contract.relation, total=total)
+        return cls(people, asked, marginals, budget, price, total, measured, surely, target)
+
+    @cached_property
+    def error(self) -> PredictedError:
+        """What the marginals will be off by."""
+        return expected(self.measurement)
+
+    @cached_property
+    def largest(self) -> float | None:
+        """What no error of all the answers is above, as surely as `confidence`; None where that is too much work."""
+        try:
+            return self.measurement.error_bound(float(1 - self.confidence), summed(self.asked))
+        except InvalidQuery:
+            return None
+
+    def instead(self) -> Plan | None:
+        """The same under the other kind of noise; None where that has no bound, or is too much to be drawn."""
+        contract = self.people.contract
+        delta = Fraction(0) if self.budget.currency is Currency.RHO else contract.delta
+        if contract.budget.currency is Currency.EPSILON:
+            return None
+        how: dict[str, Fraction] = {"epsilon": self.epsilon} if self.target is None else {"error": self.target}
+        try:
+            return Plan.of(self.people, self.asked, delta, confidence=self.confidence, **how)
+        except (NoSuchGuarantee, InvalidParameter):
+            return None
+
+    @property
+    def epsilon(self) -> Fraction:
+        """As it was promised."""
+        return self._stated[0]
+
+    @property
+    def delta(self) -> Fraction:
+        """As it was promised; 0 for pure privacy."""
+        return self._stated[1]
+
+    @property
+    def _stated(self) -> tuple[Fraction, Fraction]:
+        return self.budget.stated or (self.budget.amount, Fraction(0))
 
     @property
     def bytes(self) -> int:
@@ -76,8 +148,7 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is allowed and may be regretted."""
-        delta = (self.budget.stated or (Fraction(0), Fraction(0)))[1]
-        return delta_warnings(delta, self.people.contract.people)
+        return delta_warnings(self.delta, self.people.contract.people)
 
     def check(self) -> None:
         """Refuses what the ledger cannot pay for or the source does not hold, before a row is read."""
@@ -109,39 +180,48 @@ class Plan:
         return Release(measured)
 
     def __str__(self) -> str:
-        epsilon, delta = self.budget.stated or (self.budget.amount, Fraction(0))
-        return f"a release at epsilon {shown(epsilon)}" + (f" and delta {shown(delta)}" if delta else "")
+        return f"a release at epsilon {shown(self.epsilon)}" + (f" and delta {shown(self.delta)}" if self.delta else "")
 
     def facts(self) -> list[tuple[str, str]]:
         """For people."""
-        least, most = min(self.error.deviation.values()), max(self.error.deviation.values())
-        counted = self.people.contract.counted
-        each = f"{least:,.1f}" if f"{least:,.1f}" == f"{most:,.1f}" else f"{least:,.1f} to {most:,.1f}"
+        error, counted = self.error, self.people.contract.counted
+        each = between(min(error.deviation.values()), max(error.deviation.values()))
         price = f", rho {shown(self.price, 4)}" if self.people.contract.budget.currency is Currency.RHO else ""
+        sums = summed(self.asked)
+        answered = [("answered", f"{sum(one.size for one in sums):,} other counts, from these marginals")] * bool(sums)
         return [
             ("marginals", f"{len(self.workload):,} tables with {self.workload.size:,} counts"),
+            *answered,
             ("price", f"{str(self).removeprefix('a release at ')}{price}"),
-            (
-                "expected error",
-                f"{each} {counted} a count (one standard deviation), {self.error.largest:,.0f} at the worst",
-            ),
+            ("expected error", f"{each} {counted} a count (one standard deviation), {error.largest:,.0f} at the worst"),
         ]
 
     def describe(self) -> dict[str, Any]:
         """For machines; amounts are exact."""
-        epsilon, delta = self.budget.stated or (self.budget.amount, Fraction(0))
+        error = self.error
         return {
-            "marginals": [list(columns) for columns in self.error.deviation],
+            "marginals": [list(columns) for columns in error.deviation],
             "counts": self.workload.size,
-            "epsilon": shown(epsilon),
-            "delta": shown(delta),
+            "epsilon": shown(self.epsilon),
+            "delta": shown(self.delta),
             "price": str(self.price),
             "currency": self.people.contract.budget.currency.value,
-            "standard_deviation": list(self.error.deviation.values()),
-            "mean_absolute_error": self.error.mean_absolute,
-            "largest_error": self.error.largest,
+            "standard_deviation": list(error.deviation.values()),
+            "mean_absolute_error": error.mean_absolute,
+            "largest_error": error.largest,
             "warnings": list(self.warnings),
         }
+
+
+def between(least: float, most: float) -> str:
+    """One number, or from which to which, to a tenth; a dash for what is not known.
+
+    >>> between(1.01, 1.02), between(1, 2000)
+    ('1.0', '1.0 to 2,000.0')
+    """
+    if isnan(least):
+        return "-"
+    return f"{least:,.1f}" if f"{least:,.1f}" == f"{most:,.1f}" else f"{least:,.1f} to {most:,.1f}"
 
 
 def delta_warnings(delta: Fraction, people: int | None) -> tuple[str, ...]:
@@ -153,23 +233,6 @@ def delta_warnings(delta: Fraction, people: int | None) -> tuple[str, ...]:
     if delta > LARGE_DELTA:
         return (f"delta={shown(delta)} lets a mechanism publish a person's record outright that often; choose less.",)
     return ()
-
-
-def as_marginals(workload: Query, schema: Schema) -> Workload:
-    """The marginals from which a workload of weighted sums is answered."""
-    workload.check(schema)
-    queries = workload.queries if isinstance(workload, Workload) else (workload,)
-    for query in queries:
-        if not isinstance(query, LinearQuery):
-            raise InvalidQuery(
-                f"{quoted(query)} is no weighted count; marginals, conjunctions, ranges, prefixes, parities and "
-                "predicates can be released now. Nothing was spent."
-            )
-    sets = {frozenset(columns): columns for query in reversed(queries) for columns in query.reads if columns}
-    order = dict.fromkeys(frozenset(columns) for query in queries for columns in query.reads if columns)
-    if not order:
-        raise InvalidQuery("this workload reads no column. Nothing was spent.")
-    return Workload(tuple(Marginal.over(schema, *sets[columns]) for columns in order))
 
 
 def known_total(people: People) -> int | None:

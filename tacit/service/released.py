@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count, islice
 from math import isnan
 from typing import Any, TypeAlias
 
@@ -13,23 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.domain.factored import Factored
+from tacit.domain.lines import write_csv
 from tacit.domain.median import Median
 from tacit.domain.predicate import parse
 from tacit.domain.query import LinearQuery, Marginal, Query
 from tacit.domain.receipt import Receipt
 from tacit.domain.schema import Schema
-from tacit.domain.sql import asked
+from tacit.domain.sql import Labels, asked
 from tacit.domain.storage import load as stored
 from tacit.domain.storage import save
 from tacit.domain.synopsis import Histogram, Marginals, Rows
-from tacit.errors import InvalidParameter, quoted
-from tacit.rational import Number, exact
+from tacit.errors import InvalidParameter
+from tacit.rational import Number, proper
 from tacit.service.show import plain
 
 Synopsis: TypeAlias = Histogram | Marginals | Factored | Rows | Median
 Numbers: TypeAlias = NDArray[np.float64]
 
 SHOWN_ROWS = 20
+MEASURES = ("count", "standard_error", "low", "high")  # of a cell
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Cells:
     """A marginal, cell by cell: its labels, its count, the count's standard error and interval."""
 
     columns: tuple[str, ...]
-    labels: tuple[tuple[str, ...], ...]  # one row a cell
+    labels: Sequence[tuple[str, ...]]  # one row a cell
     count: Numbers
     standard_error: Numbers
     low: Numbers
@@ -72,9 +75,15 @@ class Cells:
         numbers = (self.count.tolist(), self.standard_error.tolist(), self.low.tolist(), self.high.tolist())
         return zip(self.labels, *numbers, strict=True)
 
+    def write_csv(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """A CSV file with a header and one line a cell, in UTF-8; what is not known is left empty."""
+        rows = ((*labels, *("" if isnan(number) else number for number in numbers)) for labels, *numbers in self)
+        write_csv(path, (*self.columns, *apart(self.columns)), rows, overwrite=overwrite)
+
     def __str__(self) -> str:
         head = (*map(plain, self.columns), "count", "error", "low", "high")
-        cells = [(*map(plain, labels), *(f"{x:.1f}" for x in numbers)) for labels, *numbers in list(self)[:SHOWN_ROWS]]
+        first = islice(self, SHOWN_ROWS)
+        cells = [(*map(plain, labels), *(f"{x:.1f}" for x in numbers)) for labels, *numbers in first]
         widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
         k = len(self.columns)
         lines = [
@@ -85,6 +94,19 @@ class Cells:
         ]
         more = [f"... and {len(self) - SHOWN_ROWS} more"] if len(self) > SHOWN_ROWS else []
         return "\n".join([*lines, *more])
+
+
+def apart(columns: Sequence[str]) -> list[str]:
+    """What the numbers of a marginal are called, beside columns that may be called so themselves.
+
+    >>> apart(("sex", "Count"))
+    ['count_', 'standard_error', 'low', 'high']
+    """
+    taken, found = {name.casefold() for name in columns}, []
+    for name in MEASURES:
+        longer = (name + "_" * more for more in count())
+        found.append(next(each for each in longer if each not in taken))
+    return found
 
 
 class Release:
@@ -145,8 +167,7 @@ class Release:
         """The table of some columns: counts without a negative one, and the intervals of what was measured."""
         query = Marginal.over(self.schema, *columns)
         _, error, low, high = self._answered(query, confidence)
-        grids = np.meshgrid(*[np.array(self.schema[name].labels, dtype=object) for name in columns], indexing="ij")
-        labels = tuple(zip(*(grid.reshape(-1).tolist() for grid in grids), strict=True))
+        labels = Labels([self.schema[name] for name in columns])
         return Cells(tuple(columns), labels, self.mended.answer(query), error, low, high)
 
     def _answered(self, query: Query, confidence: Number) -> tuple[Numbers, Numbers, Numbers, Numbers]:
@@ -195,9 +216,7 @@ class Release:
         Laplace distribution of the same variance 2q/(1-q)^2, by P[|Z| > t] <= 2 q^t / (1 + q), for an answer may hold
         one draw or the sum of many.
         """
-        share = exact(confidence, "confidence")
-        if not 0 < share < 1:
-            raise InvalidParameter(f"confidence lies between 0 and 1, not {quoted(confidence)}. Nothing was spent.")
+        share = proper(confidence, "confidence")
         from statistics import NormalDist  # 10 ms
 
         normal = error * NormalDist().inv_cdf((1 + float(share)) / 2) + np.where((error > 0) & (error < 1), 1.0, 0.5)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from tacit.domain.synopsis import MOST_ROWS
 from tacit.errors import InvalidParameter, Unavailable
-from tacit.rational import shown, whole
-from tacit.service.account import Account
+from tacit.rational import whole
+from tacit.service.account import Account, interruptible
 from tacit.service.keep import Shelf, reason
 from tacit.service.located import printable
 from tacit.service.people import People
@@ -23,7 +24,6 @@ from tacit.service.released import Release
 from tacit.service.request import workload
 from tacit.service.show import Reading, Screen, Waiting, aside
 
-MOST_ROWS = 10**8
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -78,19 +78,13 @@ def carry_out(wanted: Wanted, only_plan: bool, screen: Screen) -> None:
 
 def keep_release(plan: Plan, shelf: Shelf, purpose: str, screen: Screen) -> Release:
     """Reads, charges, draws and keeps; an interrupt says what it cost."""
-    ledger = plan.people.ledger
-    before = ledger.spent
-    try:
+    with interruptible(plan.people.ledger):
         with Reading(screen, plan.people.contract.rows_public) as progress:
             plan.read(progress)
         with finishing(), Waiting(screen, "drawing the noise"):
             released = plan.run(purpose=purpose)
             shelf.keep(released.save)
             return released
-    except KeyboardInterrupt:
-        gone = ledger.spent - before
-        told = f"{shown(gone)} was charged while this ran, and stays charged" if gone else "Nothing was spent"
-        raise KeyboardInterrupt(f"interrupted. {told}.") from None
 
 
 def _sampled(released: Release, rows: int, seed: int, folder: Path, screen: Screen) -> Path:

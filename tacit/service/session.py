@@ -10,6 +10,7 @@ from typing import Any
 
 from tacit.curator import process
 from tacit.domain.query import Columns, LinearQuery
+from tacit.domain.schema import Schema
 from tacit.domain.sql import asked
 from tacit.errors import Halted, InvalidParameter, InvalidQuery, quoted
 from tacit.mechanisms.answering import Answer, Answering, Paid, question
@@ -119,9 +120,7 @@ class Session:
         A request may have an identifier: with the same one it has the same answer, and nothing else can be asked by it.
         """
         queries = self._each(text)
-        if len(queries) != 1:
-            raise InvalidQuery("a question with `group by` has many answers; `select` gives them. Nothing was spent.")
-        return self._told(queries[0], text, identifier(request))
+        return self._told(alone(queries), text, identifier(request))
 
     def select(self, text: str) -> list[tuple[tuple[str, ...], Answer]]:
         """The labels and the answer of every group of the public domain; of one, without labels, of a predicate."""
@@ -146,13 +145,7 @@ class Session:
             self._answering.check(text)
             written(text)  # refuses what could not be kept
             return [text]
-        found = asked(text, self.schema)
-        if found.query.size > MOST_GROUPS:
-            raise InvalidQuery(
-                f"this question has {found.query.size} groups; a session answers {MOST_GROUPS} at a time. "
-                "Nothing was spent."
-            )
-        return list(found.cells(self.schema))
+        return each_of(text, self.schema)
 
     def _told(self, query: LinearQuery, text: object, request: str | None) -> Answer:
         if self._here != process.here():
@@ -169,6 +162,7 @@ class Session:
                     self._notes.add({"request": request, "again": key}, lasting=False)
                     self._requests[request] = key
                 return known
+            self._notes.check()
             answer = self._answering.ask(query)
             line = {"question": key, "request": request, "text": str(text)[:LONGEST_TEXT], **asdict(answer)}
             if not answer.free:
@@ -188,6 +182,24 @@ class Session:
             return None
         self._answers[key] = Answer(line["value"], line["free"], line["error"], line["left"])
         return None if line["free"] else Paid(read_again(line["asked"], self.schema), line["value"], line["direction"])
+
+
+def each_of(text: str, schema: Schema) -> list[LinearQuery]:
+    """What a text asks a session: one question, or one for each group."""
+    found = asked(text, schema)
+    if found.query.size > MOST_GROUPS:
+        raise InvalidQuery(
+            f"this question has {found.query.size} groups; a session answers {MOST_GROUPS} at a time. "
+            "Nothing was spent."
+        )
+    return list(found.cells(schema))
+
+
+def alone(queries: list[LinearQuery]) -> LinearQuery:
+    """The only question."""
+    if len(queries) != 1:
+        raise InvalidQuery("a question with `group by` has many answers; `select` gives them. Nothing was spent.")
+    return queries[0]
 
 
 def identifier(request: str | None) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tacit.domain.person import Person
 from tacit.domain.schema import Neighbors
 from tacit.engines import address
-from tacit.engines.header import NONE, TRUTH, columns_of, sort_of
+from tacit.engines.columns import NONE, TRUTH, columns_of, sort_of
 from tacit.errors import InvalidBudget, InvalidParameter, InvalidSchema, Unavailable, quoted
 from tacit.privacy.budget import checked_delta, checked_epsilon
 from tacit.rational import whole

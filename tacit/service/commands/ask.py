@@ -17,7 +17,7 @@ def ask(
         Path, typer.Argument(metavar="FOLDER|CONTRACT", help="What `tacit release` wrote, or a contract.")
     ],
     questions: Annotated[
-        list[str], typer.Argument(metavar="QUESTION...", help="Predicates or SQL; - reads them from standard input.")
+        list[str], typer.Argument(metavar="QUESTION...", help="Predicates or SQL; @FILE or - for lines of them.")
     ],
     confidence: Annotated[float, typer.Option(help="Of a release: how surely the interval holds the count.")] = 0.95,
     session: Annotated[
@@ -54,6 +54,7 @@ def ask(
       tacit ask released "age >= 40 and sex = 'F'"
       tacit ask released "age >= 65" "age < 18" --json
       tacit ask released "income >= 50000 or income is missing" --confidence .99
+      tacit ask released @questions.txt --json
       tacit ask people.toml "age >= 40 and sex = 'F'" --epsilon 0.5
       tacit ask people.toml "select sex, count(*) where age > 9 group by sex"
       tacit ask people.toml - --session yearbook -e 1 < questions.txt

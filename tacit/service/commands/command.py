@@ -13,7 +13,8 @@ from tacit.service.show import Screen
 
 WRONG = 2  # the exit code of a request that is wrong
 
-ORDER = ("demo", "init", "check", "plan", "release", "ask", "ledger")  # as a newcomer meets them
+# as a newcomer meets them
+ORDER = ("demo", "init", "check", "plan", "release", "ask", "export", "ledger", "completion")
 
 
 class Ordered(TyperGroup):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from tacit.service.commands.command import By, Machine, Once, Quiet, Signed, app, login, named
@@ -41,7 +44,19 @@ def create(contract: Signed, by: By = None, json: Machine = False, quiet: Quiet 
 
 
 @ledger.command("show", cls=Once)
-def show(contract: Signed, json: Machine = False, quiet: Quiet = False) -> None:
+def show(
+    contract: Signed,
+    by: Annotated[str | None, typer.Option(help="Only what was spent by this one.")] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only what was spent since this day, or day and time, in UTC.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw it into a .png or .svg file: over time, by whom, of the budget.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier plot.")] = False,
+    json: Machine = False,
+    quiet: Quiet = False,
+) -> None:
     """Show who spent what, and what is left.
 
     Reads the ledger, never the data.
@@ -50,7 +65,9 @@ def show(contract: Signed, json: Machine = False, quiet: Quiet = False) -> None:
     Examples:
       tacit ledger show people.toml
       tacit ledger show people.toml --json
+      tacit ledger show people.toml --by Ana --since 2026-01-31
+      tacit ledger show people.toml --plot spent.png
     """
-    from tacit.service.ledgers import show_ledger
+    from tacit.service.ledgers import Looked, show_ledger
 
-    show_ledger(contract, Screen(json, quiet))
+    show_ledger(Looked(contract, by, since, plot, force), Screen(json, quiet))

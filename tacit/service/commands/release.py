@@ -15,7 +15,8 @@ from tacit.service.show import Screen
 def release(
     contract: Signed,
     workload: Annotated[
-        str, typer.Option("--workload", "-w", help="marginals:2, marginals:1,2 or column sets: sex*age,income")
+        str,
+        typer.Option("--workload", "-w", help="marginals:2, ranges:income, @FILE or column sets: sex*age,income"),
     ],
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="What this release may spend: a decimal.")],
     delta: Annotated[str | None, typer.Option(help="By default the contract's; 0 for pure privacy.")] = None,
@@ -42,11 +43,17 @@ def release(
     What can be checked is checked first. Then the rows are read, the whole price is charged, the noise is drawn, and
     the answers are written to the folder.
 
+    A workload is a list, between commas, of column sets (sex*age), marginals:K and conjunctions:K (all sets of K
+    columns), ranges:COLUMN, ranges:COLUMN*BY and prefixes:COLUMN (all intervals of a column, all that begin at its
+    low end), and @FILE: a text with a predicate or a `select count(*) ...` on each line. Intervals and questions are
+    answered from the marginals that they read, which are what is released.
+
     \b
     Examples:
       tacit release people.toml -w marginals:2 --epsilon 1 --plan
       tacit release people.toml -w marginals:2 --epsilon 1 --out released
       tacit release people.toml -w "sex*age,income" -e 0.5 -o ages --by Ana
+      tacit release people.toml -w "ranges:income*sex,@questions.txt" -e 1 -o ours
       tacit release people.toml -w marginals:2 -e 2 -o rows --rows 50000 --seed 1
     """
     from tacit.service.releasing import Wanted, carry_out

@@ -1,0 +1,19 @@
+"""How the tests are dealt out to processes: those that need the one cluster of Spark go to one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One by one, as `--dist load` does, but for a group; xdist's own groups are lost under pytest 9.2."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Dealt(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if "spark" in nodeid.rpartition("/")[2] else nodeid
+
+    return Dealt(config, log) if config.getvalue("dist") == "load" else None
