@@ -3,8 +3,8 @@
     python bench/online.py [--questions 100000] [--epsilon 1] [--delta 1e-9] [--runs 3] [--lasting]
 
 A million people, a million cells, 10^5 questions (tests/settings.py). Beside it the Gaussian mechanism that answers
-each question, under the same budget. With --lasting the session is kept in a notebook beside a ledger on the disk, and
-every answer is written down before it is told.
+each question, under the same budget. With --lasting the people are in a Parquet file under a contract, the session is
+kept in a notebook beside the ledger on the disk, and every answer is written down before it is told.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter, process_time
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
@@ -25,28 +26,25 @@ from settings import STREAM_PEOPLE, digits, stream
 
 from tacit.curator.kernel import Curator
 from tacit.curator.ledger import MemoryLedger
-from tacit.curator.sqlite_ledger import SQLiteLedger
 from tacit.domain.schema import Neighbors
 from tacit.mechanisms.online import online
 from tacit.mechanisms.total import noise
 from tacit.privacy.budget import Budget
+from tacit.service.people import People
 from tacit.service.session import Session
 
 
-def kept(people: Any, budget: Budget, folder: Path, queries: int) -> tuple[Session, SQLiteLedger]:
-    """A session in a notebook, over a table that is already counted."""
-    subject = "digits"
-    ledger = SQLiteLedger.create(folder / "bench.ledger", budget, subject=subject)
-    contract = SimpleNamespace(
-        ledger=folder / "bench.ledger", subject=subject, budget=budget, delta=budget.stated[1],
-        neighbors=Neighbors.ADD_REMOVE, schema=people.schema, people=None,
-    )  # fmt: skip
-    table = SimpleNamespace(read=lambda column_sets, progress=None: None)
-    face = SimpleNamespace(
-        contract=contract, schema=people.schema, neighbors=Neighbors.ADD_REMOVE, ledger=ledger, table=table,
-        curator=lambda purpose="": Curator(people, ledger, Neighbors.ADD_REMOVE),
-    )  # fmt: skip
-    return Session.opened(face, "bench", epsilon=budget.stated[0], queries=queries), ledger  # type: ignore[arg-type]
+def kept(people: Any, budget: Budget, folder: Path, queries: int) -> tuple[People, Session]:
+    """A session by name over the same people in a Parquet file, under a contract, with its ledger on the disk."""
+    columns = "".join(f'[[columns]]\nname = "{name}"\nlow = 0\nhigh = 9\n' for name in people.schema.names)
+    epsilon, delta = budget.stated or (budget.amount, 0)
+    promise = f'neighbors = "add-remove"\nepsilon = "{epsilon}"\ndelta = "{delta}"\nledger = "people.ledger"'
+    (folder / "people.toml").write_text(f'[data]\nsource = "people.parquet"\n[privacy]\n{promise}\n{columns}')
+    held = dict(zip(people.schema.names, people.codes.astype(np.int8).T, strict=True))
+    pq.write_table(pa.table(held), folder / "people.parquet")
+    found = People.open(folder / "people.toml")
+    found.create_ledger().close()
+    return found, found.session("bench", epsilon=epsilon, queries=queries)
 
 
 def main() -> None:
@@ -69,8 +67,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             begun = perf_counter()
             if asked.lasting:
-                session, ledger = kept(people, budget, Path(folder), asked.questions)
+                asked_of, session = kept(people, budget, Path(folder), asked.questions)
                 terms: Any = session.terms
+                ledger = asked_of.ledger
             else:
                 curator = Curator(people, ledger, Neighbors.ADD_REMOVE)
                 session, terms = online(curator, budget, queries=asked.questions)  # type: ignore[assignment]
@@ -86,7 +85,7 @@ def main() -> None:
             left = session.left
             if asked.lasting:
                 session.close()
-                ledger.close()
+                asked_of.close()
         error = np.abs(values - truth) / STREAM_PEOPLE
         each = noise(budget / asked.questions)
         gaussian = each.error_bound(0.5, coordinates=asked.questions) / STREAM_PEOPLE

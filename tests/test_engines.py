@@ -23,14 +23,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tacit.curator.kernel import Curator
+from tacit.curator.ledger import MemoryLedger
 from tacit.domain.query import Counting, Marginal
-from tacit.domain.schema import CELL, CLAMP, Categories, Column, Dates, Integers, Numbers, Schema
+from tacit.domain.schema import CELL, CLAMP, Categories, Column, Dates, Integers, Neighbors, Numbers, Schema
+from tacit.domain.workload import marginals
 from tacit.engines import counting
 from tacit.engines import table as table_module
 from tacit.engines.counting import Tally, grouped
 from tacit.engines.encode import IntegerCells
 from tacit.engines.table import Table, open_table
 from tacit.errors import InvalidData, InvalidQuery, InvalidSchema
+from tacit.mechanisms.marginals import release_marginals
+from tacit.privacy.budget import Budget
+from tests.doubles import Scripted
 from tests.postgres import server
 from tests.sparks import spark
 
@@ -433,6 +439,26 @@ def test_random_schemas_over_dirty_rows_count_alike_everywhere(seed: int, hold: 
     for counts, expected in zip(table.counts(sets), naive_counts(schema, held, sets), strict=True):
         np.testing.assert_array_equal(counts, expected)
     assert all(int(counts.sum()) == int(table.counts([()])[0]) for counts in table.counts(sets))
+
+
+def test_one_table_gives_the_same_release_however_it_is_held(hold: Callable[..., Table], tmp_path: Path) -> None:
+    schema = Schema(
+        [Integers("a", 0, 9, outside=CLAMP), Categories("b", ("x", "y"), missing=CELL), Numbers("c", (0, 1, 5))]
+    )
+    draw = random.Random(7)
+    held = {
+        "a": [draw.choice([0, 3, 9, 12, None]) for _ in range(200)],
+        "b": [draw.choice(["x", "y", "z", None]) for _ in range(200)],
+        "c": [draw.choice([0.0, 0.5, 1.0, 4.75, 5.0, None]) for _ in range(200)],
+    }
+    released = []
+    for table in (hold(held, schema), open_table(arrow(held), schema)):
+        budget = Budget.of(1, "1e-9")
+        curator = Curator(table, MemoryLedger(budget), Neighbors.ADD_REMOVE)
+        curator._noise = Scripted(*(at * at % 17 - 8 for at in range(1000)))
+        released.append(release_marginals(curator, marginals(schema, 2), budget).tables)
+    for columns, counts in released[0].items():
+        np.testing.assert_array_equal(counts, released[1][columns])
 
 
 def test_an_empty_table_counts_nothing(hold: Callable[..., Table]) -> None:
