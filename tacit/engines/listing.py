@@ -25,7 +25,7 @@ from tacit.engines.figures import Mask, as_bytes, gaps_in, is_text, primitives
 from tacit.errors import InvalidParameter
 
 BUCKETS = 2**10  # of values, by their hash; one of them at least is counted to its end in each reading
-MOST_HELD = 2**20  # different values that are counted at once; of more, some wait for another reading
+MOST_HELD = 2**21  # different values that are counted at once; of more, some wait for another reading
 LONGEST = 64  # bytes of a value that is counted; so is no text that is not clean
 _CALENDAR = number_of(date.min), number_of(date.max)
 
@@ -76,8 +76,13 @@ class Unlisted:
                 bucket = held.get(hash(value) % BUCKETS)
                 if bucket is None:
                     continue
-                size += value not in bucket
-                bucket[value] = bucket.get(value, 0) + count
+                if value in bucket:
+                    bucket[value] += count
+                    continue
+                if clean(value, LONGEST) is None:
+                    continue
+                bucket[value] = count
+                size += 1
                 while size > MOST_HELD and len(held) > 1:
                     last, dropped = held.popitem()
                     waiting.append(last)
@@ -96,7 +101,7 @@ class Unlisted:
                 values = values.filter(pa.array(counted.part(done, batch.num_rows)))
             done += batch.num_rows
             for value, count in zip(*texts(values), strict=True):
-                if value is not None and clean(value, LONGEST) is not None:
+                if value is not None:
                     yield value, count
         if counted is not None and done != counted.rows:
             raise ValueError("other rows than before")
