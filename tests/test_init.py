@@ -29,6 +29,7 @@ from tacit.primitives.listing import Listing
 from tacit.service import cli
 from tacit.service.contract import Contract
 from tacit.service.domains import domain, named
+from tests.postgres import server
 
 Out = pytest.CaptureFixture[str]
 ALL = ["-c", "age=0..99", "-c", "sex=F,M", "-c", "income=0:250:500.5:1000", "--skip", "name", "-e", "4"]
@@ -458,3 +459,16 @@ def test_no_value_of_the_data_appears_but_in_a_marked_draft(here: Path, capsys: 
     for path in here.glob("*.toml"):
         told = [canary for canary in CANARIES if canary in path.read_text()]
         assert not told or 'domain = "from data"' in path.read_text()
+
+
+def test_a_servers_table_is_drafted_bought_and_released(here: Path, capsys: Out) -> None:
+    cities = [["Bo", "F"][at % 2] for at in range(400)]
+    uri, table = server().hold({"city": cities, "age": list(range(400))}, {"city": "text", "age": "integer"})
+    assert init("--table", table, *BUY, data=uri) == 0
+    contract = Contract.read("people.toml")
+    assert contract.schema["city"] == Categories("city", ("Bo", "F"), missing="cell", outside="cell")
+    assert isinstance(contract.schema["age"], Integers)
+    assert cli.run(["check", "people.toml", "-q"]) == 0
+    assert cli.run(["release", "people.toml", "-w", "city", "-e", "1", "-o", "out", "-q"]) == 0
+    assert init("--table", table, "--from-data", "-e", "1", "-o", "looked.toml", data=uri) == 0
+    assert Contract.read("looked.toml").schema["city"] == Categories("city", ("Bo", "F"))

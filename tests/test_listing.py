@@ -37,6 +37,7 @@ from tacit.primitives.listing import MADE_UP, PLAIN, Listing, _invented, _law, _
 from tacit.primitives.noise import SYSTEM
 from tacit.primitives.threshold import AboveThreshold
 from tacit.privacy.budget import Budget
+from tests.postgres import server
 
 SCHEMA = Schema([Categories("city", ("?",), missing="cell", outside="cell")])
 PAIR = (b"F", b"Bo")  # a universe of two texts; all others are drawn as they are, whoever is in the table
@@ -242,6 +243,8 @@ def held(folder: Path, kind: str, cities: list[str], people: list[int]) -> tuple
         with open(folder / "t.csv", "w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("id", "city"), *zip(people, cities, strict=True)])
         return str(folder / "t.csv"), None
+    if kind == "postgres":
+        return server().hold({"id": people, "city": cities}, {"id": "integer", "city": "text"})
     table = pa.table({"id": people, "city": cities})
     if kind == "parquet":
         pq.write_table(table, folder / "t.parquet")
@@ -260,7 +263,7 @@ def listed(values: Unlisted, column: str = "city") -> Counter[str]:
     return found
 
 
-KINDS = ["csv", "parquet", "duckdb"]
+KINDS = ["csv", "parquet", "duckdb", "postgres"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -285,6 +288,35 @@ def test_of_each_person_so_many_rows_stand_in_a_listing(kind: str, tmp_path: Pat
     everybody = Unlisted(SCHEMA, place, table, Person("id", 15))
     everybody.draw_from(lambda size: SYSTEM.uniform(2**32, size))
     assert listed(everybody) == Counter(cities)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_all_rows_of_one_person_move_a_listing_no_further_than_claimed(most: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(most)
+    query, person = Values("city"), Person("id", most)
+    for trial in range(20):
+        people = [*rng.integers(0, 4, rng.integers(0, 30)).tolist(), *[9] * int(rng.integers(1, 12))]
+        cities = [f"c{city}" for city in rng.integers(0, 5, len(people))]
+        changed = [
+            f"c{city}" if who == 9 else old
+            for city, old, who in zip(rng.integers(0, 5, len(people)), cities, people, strict=True)
+        ]
+        without = [at for at, who in enumerate(people) if who != 9]  # whose rows come last: all others keep their lots
+        tables = {
+            "here": (cities, people),
+            "without": ([cities[at] for at in without], [people[at] for at in without]),
+            "replaced": (changed, people),
+        }
+        found = {}
+        for name, rows in tables.items():
+            (tmp_path / f"{trial}{name}").mkdir()
+            values = Unlisted(SCHEMA, *held(tmp_path / f"{trial}{name}", "csv", *rows), person)
+            lots = np.random.default_rng(trial)
+            values.draw_from(lambda size, lots=lots: lots.integers(0, 2**32, size))  # type: ignore[misc]
+            found[name] = listed(values)
+        for other, neighbors in (("without", Neighbors.ADD_REMOVE), ("replaced", Neighbors.REPLACE_ONE)):
+            moved = sum(abs(found["here"][city] - found[other][city]) for city in {*found["here"], *found[other]})
+            assert moved <= Relation(neighbors, most).moves(query, Norm.L1)
 
 
 def test_more_values_than_are_held_are_counted_in_more_readings(
