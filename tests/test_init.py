@@ -251,8 +251,10 @@ def test_what_is_read_off_the_data_is_marked_and_spends_nothing(here: Path, caps
     assert os.stat("people.toml").st_mode & 0o077 == 0
     contract = Contract.read("people.toml")
     assert contract.schema["city"] == Categories("city", ("Bo", "F"))
-    assert contract.schema["age"] == Integers("age", 7, 46, outside="clamp")
-    assert contract.schema["born"] == Dates("born", "1990-01-01", "1990-12-31", "month", outside="clamp")
+    assert contract.schema["age"] == Integers("age", 7, 46, missing="cell", outside="clamp")
+    assert contract.schema["born"] == Dates(
+        "born", "1990-01-01", "1990-12-31", "month", missing="cell", outside="clamp"
+    )
     assert isinstance(contract.schema["pay"], Numbers)
     assert [name for name, _ in contract.unsigned] == list(contract.schema.names)
     capsys.readouterr()
@@ -312,7 +314,7 @@ def spent(folder: Path) -> Fraction:
 def test_domains_are_bought_under_the_contracts_own_ledger(here: Path, capsys: Out) -> None:
     contract = bought(here)
     assert contract.schema["sex"] == Categories("sex", ("F", "M"), missing="cell", outside="cell")
-    assert contract.schema["age"] == Integers("age", 16, 127, outside="clamp")
+    assert contract.schema["age"] == Integers("age", 16, 127, missing="cell", outside="clamp")
     born = contract.schema["born"]
     assert isinstance(born, Dates)
     assert (born.first, born.last, born.by) == (date(1950, 1, 1), date(1989, 12, 31), "year")
@@ -378,6 +380,27 @@ def test_what_was_paid_for_is_not_lost_where_the_draft_cannot_be_written(
     assert rescued is not None
     assert 'categories = ["F", "M"]' in Path(rescued[1]).read_text()
     assert spent(here) == 2
+
+
+def test_what_was_bought_before_a_fault_is_kept(here: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "people.csv").write_text(MANY)
+    batches = Delimited.batches
+
+    def failing(self: Delimited, names: tuple[str, ...], rows: int) -> Any:
+        if names == ("note",):
+            raise RuntimeError("zq_canary")
+        return batches(self, names, rows)
+
+    monkeypatch.setattr(Delimited, "batches", failing)
+    assert init(*BUY, "--only", "sex,note") == cli.UNAVAILABLE
+    out, err = capsys.readouterr()
+    assert "What was bought before it lies in people.toml" in err
+    assert "zq_canary" not in out + err
+    assert Contract.read("people.toml").schema["sex"].domain == ("F", "M")
+    assert spent(here) == 2
+    monkeypatch.setattr(Delimited, "batches", batches)
+    assert init(*BUY, "--only", "sex,note", "--force") == 0  # under the same ledger, and paid for again
+    assert spent(here) == 4
 
 
 def test_an_interrupted_purchase_says_what_it_cost(here: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from tacit.domain.query import Marginal
 from tacit.domain.schema import CELL, CLAMP
 from tacit.engines.columns import DAYS, REAL, TEXT, UNTYPED, WHOLE, sort_of
 from tacit.engines.listing import LONGEST, Unlisted
-from tacit.errors import BudgetExceeded, InvalidParameter, TacitError, Unavailable, quoted
+from tacit.errors import BudgetExceeded, DataUnavailable, InvalidParameter, TacitError, Unavailable, quoted
 from tacit.primitives.additive import Laplace
 from tacit.primitives.listing import Listing
 from tacit.primitives.mechanism import Mechanism
@@ -112,7 +112,9 @@ def buy(begun: Begun, epsilon: str | None, kinds: Sequence[str], by: str, screen
         except KeyboardInterrupt:
             gone = ledger.spent - before
             told = f"{shown(gone)} was charged while this ran, and stays charged" if gone else "Nothing was spent"
-            raise KeyboardInterrupt(f"interrupted. {told}.") from None
+            raise KeyboardInterrupt(f"interrupted. {told}.{_salvaged(draft, found, begun)}") from None
+        except DataUnavailable as error:
+            raise DataUnavailable(f"{error}{_salvaged(draft, found, begun)}") from None
         account = Account.of(contract, ledger)
     _report(draft, begun, purchase, found, account, screen)
 
@@ -212,6 +214,14 @@ def _kept(draft: Draft, begun: Begun) -> None:
     raise Unavailable(
         f"{why} The domains were paid for, and the draft lies in {printable(rescued)}; move it from there."
     )
+
+
+def _salvaged(draft: Draft, found: Mapping[str, Domain], begun: Begun) -> str:
+    """Keeps what was bought before something went wrong, and says where."""
+    if not found:
+        return ""
+    _kept(_with(draft, found), begun)
+    return f" What was bought before it lies in {printable(begun.out)}."
 
 
 def _report(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from math import ceil, floor, log10
 
-from tacit.domain.schema import CLAMP, written
+from tacit.domain.schema import CELL, CLAMP, written
 from tacit.service.domains import Domain
 
 MOST_WHOLE = 1000  # cells of one whole number each; more are put together
@@ -16,7 +16,7 @@ MONTHS = 10  # years within which months are told apart
 def wholes(low: int, high: int, mark: str) -> Domain:
     """Whole numbers, a cell each or cut."""
     if high - low < MOST_WHOLE:
-        return Domain({"low": low, "high": high}, outside=CLAMP, mark=mark)
+        return Domain({"low": low, "high": high}, missing=CELL, outside=CLAMP, mark=mark)
     return reals(low, high, mark)
 
 
@@ -29,13 +29,15 @@ def reals(low: float, high: float, mark: str) -> Domain:
     width = _round((high - low) / CELLS) if high > low else 1.0
     first, last = floor(low / width), ceil(high / width)
     ends = [step * width for step in range(first, max(last, first + 1) + 1)]
-    return Domain({"edges": [written(float(f"{end:.12g}")) for end in ends]}, missing="cell", outside=CLAMP, mark=mark)
+    return Domain({"edges": [written(float(f"{end:.12g}")) for end in ends]}, missing=CELL, outside=CLAMP, mark=mark)
 
 
 def days(first: int, last: int, mark: str) -> Domain:
     """Whole years from the one to the other, by month where they are few."""
     by = "month" if last - first < MONTHS else "year"
-    return Domain({"from": date(first, 1, 1), "to": date(last, 12, 31), "by": by}, outside=CLAMP, mark=mark)
+    return Domain(
+        {"from": date(first, 1, 1), "to": date(last, 12, 31), "by": by}, missing=CELL, outside=CLAMP, mark=mark
+    )
 
 
 def _round(width: float) -> float:

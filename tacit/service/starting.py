@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -197,9 +198,15 @@ def write(draft: Draft, begun: Begun) -> None:
             file.write(draft.text)
         if begun.force:
             os.replace(beside, out)
-        else:
+            return
+        try:
             os.link(beside, out)  # fails where something is
-            os.unlink(beside)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS) or os.path.lexists(out):
+                raise
+            os.rename(beside, out)  # where files have one name only
+            return
+        os.unlink(beside)
     except OSError as error:
         if beside.exists():
             beside.unlink()
