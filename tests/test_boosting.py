@@ -100,6 +100,7 @@ class TestVectors:
         eta = 1 / 3
         assert (1 - 4 * eta**2) ** 0.5 == pytest.approx(0.7453559925)
         assert exp(-2 * eta**2) == pytest.approx(0.8007374029)
+        assert exp(-(eta**2)) == pytest.approx(0.8948393168)  # the book's, which is looser than either
 
     def test_mu_and_the_loss_of_a_draw(self) -> None:
         alpha = step(1 / 3)
