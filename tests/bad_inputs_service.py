@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from tacit.errors import InvalidBudget, InvalidInput, InvalidSchema
@@ -661,4 +662,126 @@ COMMANDS = (
     Wrong("a word after demo", ["demo", "town"], WRONG, ("(town)",)),
     Wrong("a demo where something is", ["demo", "--folder", "."], WRONG, ("exists",)),
     Wrong("a demo over something else", ["demo", "--folder", ".", "--force"], WRONG, ("more than a demo",)),
+)
+
+COLUMNS_SAID: dict[str, dict[str, object]] = {
+    "0..99": {"low": 0, "high": 99},
+    " -5 .. +5 ": {"low": -5, "high": 5},
+    "F,M": {"categories": ["F", "M"]},
+    ' Old Town , "a,b", "say ""hi""" ': {"categories": ["Old Town", "a,b", 'say "hi"']},
+    '"one"': {"categories": ["one"]},
+    '"12:30",x': {"categories": ["12:30", "x"]},
+    "0:10:20.50": {"edges": ["0", "10", "20.5"]},
+    "-1:.5:1e3": {"edges": ["-1", "0.5", "1000"]},
+    "2024-01-01..2024-12-31/month": {"from": date(2024, 1, 1), "to": date(2024, 12, 31), "by": "month"},
+}
+
+
+BUY = ("--buy-domains", "-e", "1", "--total", "4")
+PERSON = ("--person", "name", "--most-rows", "2")
+
+
+def init(*more: str) -> list[str]:
+    return ["init", "people.csv", *more]
+
+
+def said(text: str, *says: str) -> Wrong:
+    return Wrong(f"column {text[:30]!r}", init("-c", text), WRONG, says)
+
+
+INITS = (
+    Wrong("no data", ["init"], WRONG, ("DATA",)),
+    Wrong("data that is not there", ["init", "x.csv"], WRONG, ("No such file",)),
+    Wrong("a folder of nothing", ["init", "none"], WRONG, ("no data file",), lambda folder: (folder / "none").mkdir()),
+    Wrong("files of no kind", ["init", "."], WRONG, ("one kind",), lambda folder: (folder / "a.xlsx").touch()),
+    Wrong("an empty table", init(), WRONG, ("empty",), table(b"")),
+    Wrong("a table in UTF-16", init(), WRONG, ("UTF-8",), table("age\n1\n".encode("utf-16"))),
+    Wrong(
+        "a contract that exists", init(), WRONG, ("exists", "--force"), lambda folder: (folder / "people.toml").touch()
+    ),
+    Wrong("a table as the contract", init("-o", "out.csv"), WRONG, ("no name for a contract",)),
+    Wrong("the data as the contract", init("-o", "people.csv", "--force"), WRONG, ("no name for a contract",)),
+    Wrong("a folder as the contract", init("-o", "."), WRONG, ("no name for a contract",)),
+    Wrong("a contract in no folder", init("-o", "x/y.toml"), WRONG, ("no such folder",)),
+    Wrong(
+        "force on a folder",
+        init("-o", "d.toml", "--force"),
+        WRONG,
+        ("no contract",),
+        lambda folder: (folder / "d.toml").mkdir(),
+    ),
+    Wrong("a password", ["init", "postgresql://a:s3cret@db/town", "--table", "public.p"], WRONG, ("a password in it",)),
+    said("age", "NAME=DOMAIN"),
+    said("=0..9", "NAME=DOMAIN"),
+    said('"age=0..9', "NAME=DOMAIN"),
+    said("agee=0..9", "'agee'", "did you mean age?"),
+    said("age=", "--column 'age'", "0..99"),
+    said("age=0-99", "--column 'age'", "one category"),
+    said("age=99..0", "must rise"),
+    said("age=0..9999999", "at most 1000000"),
+    said("age=0..99999999999999999999999", "64 bits"),
+    said("age=1:1", "rise strictly"),
+    said("age=0:x", "'x' is no number"),
+    said("age=0:1e999", "finite"),
+    said("age=a,,b", "is empty"),
+    said('age="a', "not closed"),
+    said("age=a,a", "twice"),
+    said("age=a,(missing)", "reserved"),
+    said("age=2024-01-01..2024-12-31", "has no period", "/month"),
+    said("age=2024-01-01..2024-12-31/hour", "'hour'"),
+    said("age=2024-01-01..2024-02-30/day", "'2024-02-30'"),
+    said("age=2024-12-31..2024-01-01/day", "must rise"),
+    said("age=" + "x" * 1_000_001, "0..99"),
+    Wrong("a column twice", init("-c", "age=0..9", "-c", "age=0..8"), WRONG, ("given twice",)),
+    Wrong("a column that is left out", init("-c", "age=0..9", "--skip", "age"), WRONG, ("left out",)),
+    Wrong(
+        "the person as a column",
+        init("-c", "name=a,b", "--person", "name", "--most-rows", "2"),
+        WRONG,
+        ("people apart",),
+    ),
+    Wrong("only and skip", init("--only", "age", "--skip", "sex"), WRONG, ("not both",)),
+    Wrong("only what is not there", init("--only", "agee"), WRONG, ("'agee'",)),
+    Wrong("a place without a domain", init("--missing", "age=cell"), WRONG, ("needs --column",)),
+    Wrong("a place that is none", init("-c", "age=0..9", "--missing", "age=clamp"), WRONG, ("drop, cell",)),
+    Wrong("clamped categories", init("-c", "sex=F,M", "--outside", "sex=clamp"), WRONG, ("drop, cell",)),
+    Wrong("a person without rows", init("--person", "name"), WRONG, ("go together",)),
+    Wrong("rows without a person", init("--most-rows", "2"), WRONG, ("go together",)),
+    Wrong("a person of no rows", init("--person", "name", "--most-rows", "0"), WRONG, ("most rows of a person",)),
+    Wrong("a person that is not there", init("--person", "id", "--most-rows", "2"), WRONG, ("'id'",)),
+    Wrong("unknown neighbours", init("--neighbors", "bounded"), WRONG, ("'bounded'",)),
+    Wrong("replace-one without people", init("--neighbors", "replace-one"), WRONG, ("--people",)),
+    Wrong("people under add-remove", init("--neighbors", "add-remove", "--people", "65"), WRONG, ("--people",)),
+    Wrong("no people", init("--people", "0"), WRONG, ("--people",)),
+    *(Wrong(f"epsilon {said}", init("-e", said), WRONG, ("--epsilon",)) for said in ("0", "nan", "x", "1e9")),
+    Wrong("delta 1", init("-e", "1", "--delta", "1"), WRONG, ("--delta",)),
+    Wrong("a ledger without a name", init("--ledger", " "), WRONG, ("--ledger",)),
+    Wrong("a table of a CSV file", init("--table", "people"), WRONG, ("DuckDB",)),
+    Wrong("both ways to domains", init("--from-data", "--buy-domains"), WRONG, ("not both",)),
+    *(
+        Wrong(f"{option} for nothing", init(option, value), WRONG, (f"{option} is for",))
+        for option, value in (("--total", "4"), ("--kind", "age=whole"), ("--by", "x"), ("--most-categories", "9"))
+    ),
+    *(
+        Wrong(f"{number} categories", init("--from-data", "--most-categories", number), WRONG, ("--most-categories",))
+        for number in ("0", "-1", "100000", "x")
+    ),
+    Wrong("domains without a price", init("--buy-domains", "--total", "4"), WRONG, ("--epsilon", "--total")),
+    Wrong("domains without a total", init("--buy-domains", "-e", "4"), WRONG, ("--epsilon", "--total")),
+    Wrong(
+        "nothing to buy",
+        init(*BUY, "--skip", "name,age,sex,income"),
+        WRONG,
+        ("no column is left",),
+    ),
+    Wrong("more than the total", init("--buy-domains", "-e", "5", "--total", "4"), REFUSED, ("cost 5", "4 is left")),
+    Wrong("a kind that is none", init(*BUY, "--kind", "age=int"), WRONG, ("'int'",)),
+    Wrong("a kind of nothing", init(*BUY, "--kind", "x=whole"), WRONG, ("'x'",)),
+    Wrong(
+        "the ledger of another table",
+        init(*BUY, "--ledger", "people.ledger"),
+        WRONG,
+        ("the columns differ",),
+        lambda folder: (plant(folder), (folder / "people.toml").unlink()),
+    ),
 )

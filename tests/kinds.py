@@ -13,6 +13,7 @@ from tacit.domain.discrepancy import Discrepancy
 from tacit.domain.grid import Norm
 from tacit.domain.grouped import Grouped
 from tacit.domain.interval import Prefixes, Ranges
+from tacit.domain.listing import Values
 from tacit.domain.net import SmallDatabases
 from tacit.domain.parity import Parity
 from tacit.domain.query import Conjunctions, Counting, Linear, LinearQuery, Marginal, Query
@@ -162,4 +163,8 @@ FUNCTIONS: dict[str, tuple[type[Query], Make]] = {
     "Away, weighted": (Away, lambda s, rng: Away(linear(s, rng), float(rng.uniform(-1, 5)), int(rng.integers(-1, 2)))),
     "Discrepancy": (Discrepancy, lambda s, rng: Discrepancy.over(s, str(rng.choice(s.names)), Believed(s))),
 }
-KINDS = LINEAR | SCORES | FUNCTIONS
+# over a domain, where no cell is hidden
+LISTS: dict[str, tuple[type[Query], Make]] = {
+    "Values": (Values, lambda s, rng: Values(name := str(rng.choice(s.names)), s[name].size)),
+}
+KINDS = LINEAR | SCORES | FUNCTIONS | LISTS

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from tacit.curator import process
 from tacit.curator.ledger import Ledger
-from tacit.domain.grid import Norm, OnGrid
+from tacit.domain.grid import Norm
+from tacit.domain.listing import Listed, Values
 from tacit.domain.person import Relation
 from tacit.domain.query import Columns, Query
 from tacit.domain.schema import Neighbors, Schema
@@ -43,6 +44,15 @@ class Lots(Protocol):
 
     def draw_from(self, lots: Callable[[int], NDArray[np.int64]]) -> None:
         """Takes what draws so many lots, below 2^32 each; once."""
+        ...
+
+
+@runtime_checkable
+class Lister(Protocol):
+    """A table that can say which values a column holds, where no domain is known yet."""
+
+    def values(self, column: str) -> Listed:
+        """Each value once, with the number of its rows; nothing is read before the first is asked for."""
         ...
 
 
@@ -127,6 +137,11 @@ class Curator:
         return inner
 
     def _bound(self, mechanism: Mechanism | Interactive, query: Query) -> Fraction:
+        if isinstance(query, Values) != getattr(mechanism, "lists", False):
+            kinds = ("values", "a query of numbers") if getattr(mechanism, "lists", False) else ("numbers", "Values")
+            raise InvalidParameter(f"{mechanism} takes {kinds[0]}, and {query} is {kinds[1]}. Nothing was drawn.")
+        if isinstance(query, Values) and not isinstance(self._data, Lister):
+            raise InvalidParameter(f"this table has a domain for each column and lists no {query}. Nothing was drawn.")
         if mechanism.monotone and not query.monotone(self.neighbors):
             raise InvalidParameter(
                 f"{mechanism} uses the saving for monotone queries; {query} is not proved monotone under "
@@ -134,7 +149,9 @@ class Curator:
             )
         return self.relation.moves(query, mechanism.norm)
 
-    def _read(self, query: Query) -> OnGrid:
+    def _read(self, query: Query) -> Any:
+        if isinstance(query, Values) and isinstance(self._data, Lister):
+            return self._data.values(query.column)
         return query.on_grid(*self._data.counts(query.reads))
 
 

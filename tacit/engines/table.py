@@ -70,6 +70,11 @@ class Table:
         person = "" if self.person is None else f", at most {self.most_rows} rows of each {self.person.column}"
         return f"Table({self.schema!r}, {self._source.kind}{person})"
 
+    @property
+    def kind(self) -> str:
+        """What the source is: CSV, Parquet, DuckDB, PostgreSQL."""
+        return self._source.kind
+
     def draw_from(self, lots: Lots) -> None:
         """Takes what draws the lots by which rows of a person are chosen: a curator's; the first that comes stays."""
         self._lots = self._lots or lots

@@ -41,8 +41,11 @@ class Mechanism(Protocol):
     def check(self, sensitivity: Fraction, grid: Fraction) -> None:
         """Refuses noise that cannot be drawn, by public facts alone and before anything is charged."""
 
-    def sample(self, answer: OnGrid, sensitivity: Fraction, noise: Noise) -> Any:
-        """Draws the output; the sensitivity is in natural units, not in units of the grid."""
+    def sample(self, answer: Any, sensitivity: Fraction, noise: Noise) -> Any:
+        """Draws the output from answers on a grid; the sensitivity is in natural units, not in units of the grid.
+
+        One that says `lists` takes values with their counts instead, and the kernel gives it nothing else.
+        """
 
 
 class Interactive(Protocol):

@@ -28,9 +28,10 @@ MOST_PEOPLE = 10**12
 ROOMS = ("data", "privacy", "columns")
 DATA = ("source", "table", "name", "delimiter", "multiline", "engine", "person", "most_rows")
 ENGINES = ("spark",)  # those that have to be named
-PRIVACY = ("neighbors", "people", "epsilon", "delta", "ledger")
+PRIVACY = ("neighbors", "people", "epsilon", "delta", "ledger", "domains")
 COLUMN = ("name", "categories", "low", "high", "edges", "from", "to", "by", "domain", "missing", "outside")
 PUBLIC, BOUGHT, FROM_DATA = "public", "bought", "from data"  # where a column's domain is from
+OPEN = "open"  # in a subject, instead of the columns
 PLACES = {"missing": (DROP, CELL), "outside": (DROP, CELL, CLAMP), "domain": (PUBLIC, BOUGHT, FROM_DATA)}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
@@ -60,14 +61,16 @@ class Contract:
     delta: Fraction
     ledger: Path
     unsigned: tuple[tuple[str, str], ...] = ()  # the columns whose domain is from the data, and where that stands
+    bought: tuple[str, ...] = ()  # the columns whose domain was released under the ledger
+    open: bool = False  # whether the ledger was made before the domains were known, and is bound to no columns
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Contract:
-        """Reads and checks a contract; touches neither the data nor the ledger."""
+    def read(cls, path: str | os.PathLike[str], text: str | None = None) -> Contract:
+        """Reads and checks a contract; touches neither the data nor the ledger. A `text` is one not yet written."""
         if not isinstance(path, str | os.PathLike) or "\0" in os.fsdecode(path):
             raise InvalidSchema(f"a contract is named by its path, not by {quoted(path)}. Nothing was spent.")
         file = Path(os.fsdecode(path))
-        place = Place(file)
+        place = Place(file, text)
         said = _parsed(place)
         place.known(said, ROOMS, "")
         data, privacy = (_room(said, name, keys, place) for name, keys in (("data", DATA), ("privacy", PRIVACY)))
@@ -96,6 +99,8 @@ class Contract:
                 for which, column in enumerate(said["columns"])
                 if column.get("domain") == FROM_DATA
             ),
+            bought=tuple(column["name"] for column in said["columns"] if column.get("domain") == BOUGHT),
+            open=_open(privacy, place),
             ledger=_ledger(privacy, file, source, place),
             **_promise(privacy, place),
         )
@@ -145,7 +150,13 @@ class Contract:
         if self.person is not None:
             column = hashlib.sha256(self.person.column.encode()).hexdigest()[:16]
             each = f", {self.person.most_rows} rows of each {column}"
-        return f"{name}; {identity}; schema {self.schema.digest()}; {self.neighbors.value}{people}{each}"
+        columns = OPEN if self.open else self.schema.digest()
+        return f"{name}; {identity}; schema {columns}; {self.neighbors.value}{people}{each}"
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """Where the domains are from that are not simply public."""
+        return {name: FROM_DATA for name, _ in self.unsigned} | dict.fromkeys(self.bought, BOUGHT)
 
     def unlike(self, subject: str) -> str:
         """In what this contract differs from the one that a ledger was made for."""
@@ -204,7 +215,12 @@ def _engine(data: Mapping[str, Any], place: Place) -> str | None:
 def _schema(said: Mapping[str, Any], place: Place) -> Schema:
     columns = said.get("columns")
     if columns is None:
-        raise InvalidSchema(f"{place.file} declares no columns; write a [[columns]] for each. Nothing was spent.")
+        drafted = place.drafted("[[columns]]")
+        raise InvalidSchema(
+            f"{place.file} declares no columns; write a [[columns]] for each"
+            + (f", or fill in what is drafted from line {drafted} on" if drafted else "")
+            + ". Nothing was spent."
+        )
     if not isinstance(columns, list) or not all(isinstance(column, dict) for column in columns):
         place.refuse("", 0, "columns", "each column is a table of its own: write [[columns]], in double brackets")
     made = []
@@ -221,6 +237,13 @@ def _schema(said: Mapping[str, Any], place: Place) -> Schema:
         return Schema(made)
     except InvalidSchema as error:
         raise place.wrap(error, "") from None
+
+
+def _open(said: Mapping[str, Any], place: Place) -> bool:
+    """Whether the domains were to be bought under this ledger."""
+    if said.get("domains", PUBLIC) not in (PUBLIC, BOUGHT):
+        place.refuse("privacy", 0, "domains", f"domains must be {PUBLIC} or {BOUGHT}, not {quoted(said['domains'])}")
+    return said.get("domains") == BOUGHT
 
 
 def _person(data: Mapping[str, Any], schema: Schema, place: Place) -> Person | None:

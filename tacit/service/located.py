@@ -35,9 +35,9 @@ CONTRACT = Kind("contract", "[data], [privacy] and [[columns]]", "name the contr
 class Place:
     """A contract's text, and refusals that point into it."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, text: str | None = None) -> None:
         self.file = printable(file)
-        self.text = text_of(file, CONTRACT)
+        self.text = text_of(file, CONTRACT) if text is None else text
 
     def at(self, room: str, which: int = 0, key: str = "") -> str:
         """File, line and table, as far as they are known."""
@@ -45,6 +45,11 @@ class Place:
         line = lines.get((room, which, key)) or lines.get((room, which, ""))
         table = f" [[columns]] {which + 1}" if room == "columns" else f" [{room}]" if room else ""
         return f"{self.file}{f', line {line}' if line else ''}{',' if table else ''}{table}"
+
+    def drafted(self, header: str) -> int | None:
+        """The first line where such a table waits to be filled in: where it is commented out."""
+        lines = enumerate(self.text.splitlines(), 1)
+        return next((number for number, line in lines if line.replace(" ", "") == f"#{header}"), None)
 
     def refuse(self, room: str, which: int, key: str, why: str) -> NoReturn:
         raise InvalidSchema(f"{self.at(room, which, key)}: {why}. Nothing was spent.")

@@ -31,7 +31,7 @@ class People:
 
     def __init__(self, contract: Contract, *, by: str = "") -> None:
         self.contract = contract
-        self._by = by
+        self.by = by
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, by: str = "") -> People:
@@ -52,7 +52,7 @@ class People:
         """Makes the ledger that the contract names, with all of the contract's budget; never a second time."""
         self.contract.must_be_public()
         return SQLiteLedger.create(
-            self.contract.ledger, self.contract.budget, subject=self.contract.subject, by=self._by
+            self.contract.ledger, self.contract.budget, subject=self.contract.subject, by=self.by
         )
 
     @cached_property
@@ -61,7 +61,7 @@ class People:
         self.contract.must_be_public()
         self._must_have_ledger()
         try:
-            ledger = SQLiteLedger.open(self.contract.ledger, subject=self.contract.subject, by=self._by)
+            ledger = SQLiteLedger.open(self.contract.ledger, subject=self.contract.subject, by=self.by)
         except InvalidParameter:
             self.history().close()  # says in what the contract differs
             raise
@@ -119,7 +119,7 @@ class People:
 
     def curator(self, *, by: str | None = None, purpose: str = "") -> Curator:
         """The one object through which anything leaves this table, for mechanisms of your own."""
-        signed = self.ledger.signed(by=self._by if by is None else by, purpose=purpose)
+        signed = self.ledger.signed(by=self.by if by is None else by, purpose=purpose)
         return Curator(self.table, signed, self.neighbors)
 
     def plan(

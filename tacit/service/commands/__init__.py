@@ -1,3 +1,3 @@
 """The commands, each a module that registers itself."""
 
-from tacit.service.commands import ask, completion, demo, export, ledger, plan, release  # noqa: F401
+from tacit.service.commands import ask, check, completion, demo, export, init, ledger, plan, release  # noqa: F401

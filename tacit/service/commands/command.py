@@ -13,7 +13,8 @@ from tacit.service.show import Screen
 
 WRONG = 2  # the exit code of a request that is wrong
 
-ORDER = ("demo", "plan", "release", "ask", "export", "ledger", "completion")  # as a newcomer meets them
+# as a newcomer meets them
+ORDER = ("demo", "init", "check", "plan", "release", "ask", "export", "ledger", "completion")
 
 
 class Ordered(TyperGroup):
@@ -45,7 +46,7 @@ class Once(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         said: Sequence[Any] = self.make_parser(ctx).parse_args(args=list(args))[2]
         for option in said:
-            if said.count(option) > 1 and not getattr(option, "is_flag", False):
+            if said.count(option) > 1 and not (getattr(option, "is_flag", False) or getattr(option, "multiple", False)):
                 raise typer.BadParameter("it is given twice.", ctx, option)
         return super().parse_args(ctx, args)
 
