@@ -28,16 +28,16 @@ class Counted(Rows):
         return self._known[columns]
 
 
-@lru_cache(1)
-def binary(seed: int = 1) -> Counted:
+@lru_cache(2)
+def binary(seed: int = 1, columns: int = BINARY) -> Counted:
     """50,000 people with 14 binary columns: three hidden traits behind them all, and two columns that follow others."""
     draw = np.random.default_rng(seed)
     traits = draw.normal(size=(PEOPLE, 3))
-    loading, bias = draw.normal(size=(3, BINARY)) * 0.9, draw.normal(size=BINARY) * 0.7
-    held = (traits @ loading + draw.normal(size=(PEOPLE, BINARY)) + bias > 0).astype(np.int64)
+    loading, bias = draw.normal(size=(3, columns)) * 0.9, draw.normal(size=columns) * 0.7
+    held = (traits @ loading + draw.normal(size=(PEOPLE, columns)) + bias > 0).astype(np.int64)
     held[:, 5] = np.where(draw.random(PEOPLE) < 0.9, held[:, 4] ^ held[:, 3], held[:, 5])
     held[:, 9] = np.where(draw.random(PEOPLE) < 0.8, held[:, 8] & held[:, 2], held[:, 9])
-    return Counted(Schema(Categories(f"c{i}", (0, 1)) for i in range(BINARY)), held)
+    return Counted(Schema(Categories(f"c{i}", (0, 1)) for i in range(columns)), held)
 
 
 STREAM_PEOPLE, DIGITS = 10**6, 6

@@ -9,7 +9,7 @@ from math import exp
 import numpy as np
 import pytest
 from doubles import Rows
-from outcomes import furthest, law
+from outcomes import concentrated, furthest, law
 from settings import PEOPLE, binary
 
 from tacit.curator.kernel import Curator
@@ -37,6 +37,7 @@ from tacit.mechanisms.boosting import (
     tight_mu,
 )
 from tacit.mechanisms.fit import fitted
+from tacit.mechanisms.generators import LinearGenerator
 from tacit.mechanisms.mwem import measure
 from tacit.primitives.selection import Exponential
 from tacit.privacy.budget import Budget, Currency
@@ -99,6 +100,7 @@ class TestVectors:
         eta = 1 / 3
         assert (1 - 4 * eta**2) ** 0.5 == pytest.approx(0.7453559925)
         assert exp(-2 * eta**2) == pytest.approx(0.8007374029)
+        assert exp(-(eta**2)) == pytest.approx(0.8948393168)  # the book's, which is looser than either
 
     def test_mu_and_the_loss_of_a_draw(self) -> None:
         alpha = step(1 / 3)
@@ -187,26 +189,28 @@ def test_a_generator_that_fails_is_named_and_what_it_cost_stays() -> None:
     assert people.ledger.left == 0
 
 
-def test_no_transcript_tells_more_than_the_budget() -> None:
+@pytest.mark.parametrize("budget", [Budget.of(4), Budget(Fraction(2), Currency.RHO)], ids=str)
+def test_no_transcript_tells_more_than_the_budget(budget: Budget) -> None:
     """Two rounds of one query each over three cells: a noisy count, a choice by hardness, a noisy count."""
     schema = Schema([Integers("a", 0, 2)])
     work = Workload(tuple(Counting.where(schema, {"a": cells}) for cells in ((0,), (1,), (0, 1))))
     people = np.array([[0], [0], [1], [2]])
     others = [people[1:], np.vstack([people, [[1]]])]
+    apart = furthest if budget.currency is Currency.EPSILON else concentrated
 
     def counted(curator: Curator, workload: Workload, budget: Budget) -> Histogram:
         answer = measure(curator, workload, budget)[0].answers[0]
         return Histogram(schema, np.array([answer / 2, answer / 2, 1.0]))
 
-    def run(budget: Budget) -> float:
+    def run(paid: Budget) -> float:
         def outcome(curator: Curator) -> object:
-            return boost(curator, work, budget, generate=counted, rounds=2, draws=1, lam=1, sampling="0.5")
+            return boost(curator, work, paid, generate=counted, rounds=2, draws=1, lam=1, sampling="0.5")
 
-        here = law(outcome, schema, people, budget, ADD, reach=7)
-        return max(furthest(here, law(outcome, schema, other, budget, ADD, reach=7)) for other in others)
+        here = law(outcome, schema, people, paid, ADD, reach=7)
+        return max(apart(here, law(outcome, schema, other, paid, ADD, reach=7)) for other in others)
 
-    assert 2 < run(Budget.of(4)) <= 4
-    assert run(Budget.of(9)) > 4
+    assert float(budget.amount) / 2 < run(budget) <= budget.amount
+    assert run(budget * Fraction(9, 4)) > budget.amount
 
 
 @pytest.mark.parametrize(
@@ -268,6 +272,28 @@ def test_a_weak_generator_becomes_good_on_every_query() -> None:
     singles = [np.abs(member.answer(work) - truth).max() for member in made.members()]
     assert min(singles) > bound
     assert np.abs(made.answer(work) - truth).max() <= bound
+
+
+def test_the_median_is_much_better_than_its_members() -> None:
+    """Fourteen binary columns, k = 100 of 2,912 queries: measured 2.9 to 3.6 times as good in thirteen runs (sd .2).
+
+    Two is five of these below; `bench/offline.py` has the mean.
+    """
+    town, work = binary(), conjunctions(binary().schema, 3)
+    truth = work(*town.counts(work.reads))
+    released = boost(
+        Curator(town, MemoryLedger(RHO), ADD),
+        work,
+        RHO,
+        generate=LinearGenerator(total=PEOPLE, beta=1e-6, solver="weights", steps=100),
+        rounds=25,
+        draws=100,
+        lam=PEOPLE // 100,
+        eta="0.46",
+        sampling="0.96",
+    )
+    singles = [np.abs(member.answer(work) - truth).max() for member in released.members()]
+    assert np.abs(released.answer(work) - truth).max() < np.mean(singles) / 2
 
 
 def test_the_memory_makes_few_fits_enough() -> None:

@@ -479,6 +479,11 @@ def test_every_link_leads_somewhere(page: str) -> None:
         assert not heading or heading in slugs, heading
 
 
+def test_every_page_can_be_found_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in sorted((ROOT / "docs").glob("*.md")) if f"(docs/{page.name})" not in readme] == []
+
+
 def tacit(*words: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "tacit.service.cli", *words],

@@ -434,6 +434,9 @@ def test_theorem_6_8_has_its_sizes_with_their_corrections() -> None:
     expected = 3 * b * (log(k) + log(20)) + alpha * n
     assert linear_lambda(n, universe, queries, 0.5, 1e-9, beta) == pytest.approx(expected)
     assert subsample_rows(200, 0.05, 0.05) <= book_subsample_rows(200, 0.05, 0.05)
+    printed, more = linear_rows(n, universe, queries, beta, book=True)
+    assert more == book_subsample_rows(printed, beta, alpha) > 5 * rows
+    assert linear_lambda(n, universe, queries, 0.5, 1e-9, beta, book=True) > 2 * expected
 
 
 def test_sizes_outside_their_theorems_are_refused() -> None:

@@ -43,10 +43,10 @@ class Delimited:
     coded: frozenset[str] = frozenset()
     rows = None
 
-    def __init__(self, files: Files, *, multiline: bool = False) -> None:
+    def __init__(self, files: Files, *, multiline: bool = False, delimiter: str | None = None) -> None:
         self.files = files
         self.kind = files.kind
-        self._delimiter = "\t" if files.kind == "TSV" else ","
+        self._delimiter = delimiter or ("\t" if files.kind == "TSV" else ",")
         self._multiline = multiline
 
     def check(self) -> None:
@@ -293,4 +293,4 @@ def _fields(row: bytes, delimiter: str, most: int) -> list[bytes] | None:
 def _field(delimiter: str) -> re.Pattern[bytes]:
     """A field in quotes with whatever stands behind them, or one that does not begin with a quote; never backtracks."""
     text = rb'(?:"((?:[^"]++|"")*+)"([^,]*+)|([^",][^,]*+)?)(,|\Z)'
-    return re.compile(text.replace(b",", delimiter.encode()))
+    return re.compile(text.replace(b",", re.escape(delimiter.encode())))

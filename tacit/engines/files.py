@@ -6,6 +6,7 @@ import glob
 import os
 import stat
 from typing import TypeAlias
+from urllib.parse import unquote
 
 from tacit.errors import DataUnavailable, InvalidData, quoted
 
@@ -20,6 +21,8 @@ KINDS = {  # by the end of the name
 }
 CHANGED = "the source has changed since it was opened; what was charged stays charged, nothing was drawn."
 BESIDE = {"DuckDB": ".wal"}  # what is not yet in the file itself
+DELIMITERS = frozenset("\t !#$%&'()*,/:;<=>?@[]^_`{|}~")  # of a CSV file: what no number holds, nor a quote or escape
+_NULL = "__HIVE_DEFAULT_PARTITION__"  # the folder of what is missing
 Stamp: TypeAlias = tuple[int, int, int, int, int]
 
 
@@ -36,7 +39,21 @@ class Files:
                 "Nothing was read."
             )
         self.kind = kinds.pop()
+        self.parts = [_parts(place, path) for path in self.paths]
+        if self.parted and self.kind != "Parquet":
+            raise InvalidData(f"{quoted(place)}: folders named key=value hold Parquet files here. Nothing was read.")
+        if len({tuple(parts) for parts in self.parts}) > 1:
+            raise InvalidData(f"{quoted(place)}: its folders are not all named by the same keys. Nothing was read.")
         self.stamps = self._stamps()
+
+    @property
+    def parted(self) -> tuple[str, ...]:
+        """The columns that the names of the folders hold, as Hive lays a table out."""
+        return tuple(self.parts[0])
+
+    def shown(self, path: str) -> str:
+        """What a refusal may call a file: of a table by folders the folder alone, for its names are values."""
+        return quoted(self.place if self.parted else path)
 
     def check(self) -> None:
         """Stops when a file has gone, come, or changed since it was opened: counts of two tables must not mix."""
@@ -50,7 +67,7 @@ class Files:
     def _stamps(self) -> list[Stamp | None]:
         beside = [path + BESIDE[self.kind] for path in self.paths if self.kind in BESIDE]
         present = [stamp(path) if os.path.lexists(path) else None for path in beside]
-        return [*(stamp(path) for path in self.paths), *present]
+        return [*(stamp(path, self.shown(path)) for path in self.paths), *present]
 
 
 def listed(place: str) -> list[str]:
@@ -58,8 +75,7 @@ def listed(place: str) -> list[str]:
     if "\0" in place:
         raise InvalidData(f"{quoted(place)} is not a path. Nothing was read.")
     if os.path.isdir(place):
-        paths = [entry.path for entry in _entries(place) if not entry.name.startswith((".", "_"))]
-        inside = place
+        paths, inside = _within(place, place), place
     elif glob.has_magic(place) and not os.path.lexists(place):
         paths = glob.glob(place, recursive=True)
         inside = os.path.dirname(place[: min(place.index(letter) for letter in "*?[" if letter in place)]) or "."
@@ -68,15 +84,39 @@ def listed(place: str) -> list[str]:
     if not paths:
         raise InvalidData(f"no data file at {quoted(place)}. Nothing was read.")
     root = os.path.realpath(inside)
+
+    def told(path: str) -> str:  # the name of a folder may be a value
+        return f"what is in {quoted(place)}" if _parts(place, path) else quoted(path)
+
     for path in paths:
         if os.path.isdir(path):
-            raise InvalidData(f"{quoted(path)} is a folder; name the files by a pattern. Nothing was read.")
+            raise InvalidData(f"{told(path)} is a folder; name the files by a pattern. Nothing was read.")
         if os.path.commonpath([root, os.path.realpath(path)]) != root:
-            raise InvalidData(f"{quoted(path)} leads out of {quoted(place)}. Nothing was read.")
+            raise InvalidData(f"{told(path)} leads out of {quoted(place)}. Nothing was read.")
     return sorted(paths)
 
 
-def stamp(path: str) -> Stamp:
+def _within(folder: str, place: str) -> list[str]:
+    """The files of a folder, and of the folders in it that are named key=value."""
+    found: list[str] = []
+    for entry in _entries(folder, place):
+        if entry.name.startswith((".", "_")):
+            continue
+        named = "=" in entry.name and entry.is_dir(follow_symlinks=False)
+        found += _within(entry.path, place) if named else [entry.path]
+    return found
+
+
+def _parts(place: str, path: str) -> dict[str, str | None]:
+    """What the names of the folders between say: `year=2024/sex=F`; a value may be written as in an address."""
+    if not os.path.isdir(place):
+        return {}
+    folders = os.path.relpath(os.path.dirname(path), place).split(os.sep)
+    pairs = [folder.partition("=")[::2] for folder in folders if "=" in folder]
+    return {unquote(key): None if value == _NULL else unquote(value) for key, value in pairs}
+
+
+def stamp(path: str, shown: str = "") -> Stamp:
     """What changes when a file does; refuses what is not a plain file, for a pipe may never end.
 
     The time of its last change is set by the system alone: it moves with a rename, and where the time of the last
@@ -90,13 +130,13 @@ def stamp(path: str) -> Stamp:
         if stat.S_ISREG(seen.st_mode):
             return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
         why = "not a plain file"
-    raise InvalidData(f"{quoted(path)}: {why}. Nothing was read.")
+    raise InvalidData(f"{shown or quoted(path)}: {why}. Nothing was read.")
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+def _entries(folder: str, place: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return list(entries)
     except OSError as error:
         why = error.strerror or "it cannot be read"
-    raise InvalidData(f"{quoted(folder)}: {why}. Nothing was read.")
+    raise InvalidData(f"{quoted(place)}: {why}. Nothing was read.")

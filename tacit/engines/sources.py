@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from math import isnan
@@ -100,20 +100,29 @@ class Parquet:
             except Exception:  # whatever Arrow says of the file stays with Arrow
                 header = None
             if header is None:
-                raise InvalidData(f"{quoted(path)} cannot be opened as a Parquet file. Nothing was read.")
-            yield header
+                raise InvalidData(f"{self.files.shown(path)} cannot be opened as a Parquet file. Nothing was read.")
+            yield [*header, *((key, pa.string()) for key in self.files.parted)]
 
     def batches(self, names: Columns, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows, row group by row group; texts keep the dictionary that they are stored with, but for people's."""
         import pyarrow.parquet as parquet
 
-        for path in self.files.paths:
+        for path, parts in zip(self.files.paths, self.files.parts, strict=True):
+            held = [name for name in names if name not in parts]
             with parquet.ParquetFile(path) as file:
                 footer, kinds = file.metadata, {field.name: field.type for field in file.schema_arrow}
-            texts = [name for name in names if is_text(kinds[name]) and name != self._person]
+            texts = [name for name in held if is_text(kinds[name]) and name != self._person]
             with parquet.ParquetFile(path, metadata=footer, read_dictionary=texts, pre_buffer=False) as file:
-                for batch in file.iter_batches(rows, columns=list(names)):
-                    yield batch.select(list(names))
+                for batch in file.iter_batches(rows, columns=held):
+                    yield batch.select(held) if not parts else _with(parts, batch, names)
+
+
+def _with(parts: Mapping[str, str | None], batch: pa.RecordBatch, names: Columns) -> pa.RecordBatch:
+    """The batch and what the folders say of all of its rows."""
+    count = batch.num_rows
+    same = {name: pa.repeat(pa.scalar(value, pa.string()), count) for name, value in parts.items() if name in names}
+    columns = [same[name] if name in same else batch.column(name) for name in names]
+    return pa.RecordBatch.from_arrays(columns, list(names))
 
 
 class Frame:

@@ -20,12 +20,13 @@ from tacit.engines.choosing import Chosen, Lots, chosen
 from tacit.engines.counting import Tally, chunk, encoded, summed
 from tacit.engines.encode import encoder
 from tacit.engines.figures import Mask
-from tacit.engines.files import Files
+from tacit.engines.files import DELIMITERS, Files
 from tacit.engines.header import check, check_person
 from tacit.engines.sources import UNREADABLE, Distributed, Frame, Parquet, Progress, Source, of_spark_itself
 from tacit.errors import DataUnavailable, InvalidData, InvalidParameter, InvalidQuery, quoted
 
 MOST_CELLS_AT_ONCE = 2 * 10**8  # of all column sets that are asked for together
+_FOR_LINES = "multiline and delimiter are for a CSV file. Nothing was read."
 CACHED_BYTES, CACHED_TABLES = 2**28, 2**10
 
 
@@ -211,21 +212,26 @@ def open_table(
     *,
     table: str | None = None,
     multiline: bool = False,
+    delimiter: str | None = None,
     engine: str | None = None,
     person: Person | None = None,
 ) -> Table:
     """The table that a path, a frame or an Arrow object holds; refuses what the contract does not fit.
 
     A path is a file (.csv, .tsv, .parquet, .duckdb), a folder of such files, or a pattern such as `data/*.parquet`; a
-    server is `postgresql` or a URI such as `postgresql://db.example/town`, without a password. `table` names the table
-    of a DuckDB file, or the schema and the table of a server; `multiline` says that fields of a CSV file hold line ends
-    in quotes. A frame of Spark is counted by Spark; with `engine="spark"` so are paths and, where the source is
-    "spark", `table` names one of its catalogue. `person` names the column that tells people apart, and how many rows of
-    each count; without it a row is a person.
+    folder may hold folders named `key=value`, as Hive lays out a table of Parquet files: each key is a column. A server
+    is `postgresql` or a URI such as `postgresql://db.example/town`, without a password. `table` names the table of a
+    DuckDB file, or the schema and the table of a server; `multiline` says that fields of a CSV file hold line ends in
+    quotes, `delimiter` what stands between them, if it is no comma. A frame of Spark is counted by Spark; with
+    `engine="spark"` so are paths and, where the source is "spark", `table` names one of its catalogue. `person` names
+    the column that tells people apart, and how many rows of each count; without it a row is a person.
 
     Privacy: a line of a CSV file is a row, whatever stands in it and in other lines. With `multiline` a row is what is
     between two line ends outside quotes, which is safe only where the file's writer quotes correctly.
     """
+    if delimiter is not None and delimiter not in DELIMITERS:
+        raise InvalidData(f"{quoted(delimiter)} cannot stand between the fields of a CSV file. Nothing was read.")
+    lines = multiline or delimiter is not None
     if person is not None and person.column in schema.places:
         raise InvalidData(
             f"column {quoted(person.column)} tells people apart, so it is none of the universe; take it out of the "
@@ -234,26 +240,26 @@ def open_table(
     if engine is not None or of_spark_itself(source):
         from tacit.engines.lake import of_spark
 
-        if multiline:
-            raise InvalidData("multiline=True is not for Spark; write such texts to Parquet. Nothing was read.")
+        if lines:
+            raise InvalidData("multiline and delimiter are not for Spark; write it to Parquet. Nothing was read.")
         return Table(schema, of_spark(source, table, engine), person)
     if not isinstance(source, str | os.PathLike):
         if table is not None:
             raise InvalidData(f"table={quoted(table)} is for a DuckDB file or a server. Nothing was read.")
-        if multiline:
-            raise InvalidData("multiline=True is for a CSV file. Nothing was read.")
+        if lines:
+            raise InvalidData(_FOR_LINES)
         read = schema.names if person is None else (*schema.names, person.column)
         return Table(schema, Frame.of(source, read), person)
     place = os.fspath(source)
     if isinstance(source, str) and is_server(source):
         from tacit.engines.postgres import Postgres
 
-        if multiline:
-            raise InvalidData("multiline=True is for a CSV file. Nothing was read.")
+        if lines:
+            raise InvalidData(_FOR_LINES)
         return Table(schema, Postgres(source, table or "", schema, None if person is None else person.column), person)
     files = Files(os.fsdecode(place), None if table is None else "DuckDB")
-    if multiline and files.kind not in ("CSV", "TSV"):
-        raise InvalidData("multiline=True is for a CSV file. Nothing was read.")
+    if lines and files.kind not in ("CSV", "TSV"):
+        raise InvalidData(_FOR_LINES)
     if files.kind == "DuckDB":
         from tacit.engines.duck import Duck
 
@@ -264,7 +270,7 @@ def open_table(
         return Table(schema, Parquet(files, None if person is None else person.column), person)
     from tacit.engines.delimited import Delimited
 
-    return Table(schema, Delimited(files, multiline=multiline), person)
+    return Table(schema, Delimited(files, multiline=multiline, delimiter=delimiter), person)
 
 
 def _key(lots: Lots) -> bytes:

@@ -98,26 +98,36 @@ def linear_alpha(people: int, queries: int) -> float:
     return sqrt(log(max(2, _queries(queries))) / whole(people, "the number of people", 1, MOST_PEOPLE))
 
 
-def linear_rows(people: int, universe: int, queries: int, beta: float) -> tuple[int, int]:
+def linear_rows(people: int, universe: int, queries: int, beta: float, *, book: bool = False) -> tuple[int, int]:
     """Thm 6.8's k and n' for a class of so many linear queries: k > 6 ln(1/beta) + 6 n' ln X, where n' depends on k.
 
-    Accuracy: Lemma 6.5 in the book's form at m = n' log2 X, in nats, and `subsample_rows` for the k that are drawn.
+    Accuracy: Lemma 6.5 in the book's form at m = n' log2 X, in nats, and `subsample_rows` for the k that are drawn; in
+    the book's form `book_subsample_rows`, some ten times as many.
     """
     k, rows, alpha = 1, 0, linear_alpha(people, queries)
-    while (needed := subsample_rows(k, beta, alpha)) != rows:  # grows with ln k, so it settles
+    size = book_subsample_rows if book else subsample_rows
+    while (needed := size(k, beta, alpha)) != rows:  # grows with ln k, so it settles
         rows = needed
         k = int(6 * log(1 / chance(beta)) + 6 * rows * log(_universe(universe))) + 1
     return k, rows
 
 
 def linear_lambda(
-    people: int, universe: int, queries: int, epsilon: float, delta: float, beta: float, rho: float = 1
+    people: int,
+    universe: int,
+    queries: int,
+    epsilon: float,
+    delta: float,
+    beta: float,
+    rho: float = 1,
+    *,
+    book: bool = False,
 ) -> float:
     """Thm 6.8: lambda = 3 b (ln k + ln(1/beta)) + a n: noise, program and rounding; then the subsample (E38, E39).
 
     It fails with probability 3 beta at most.
     """
-    k, _ = linear_rows(people, universe, queries, beta)
+    k, _ = linear_rows(people, universe, queries, beta, book=book)
     noise = book_scale(k, epsilon, delta, rho) * (log(k) + log(1 / chance(beta)))
     return 3 * noise + linear_alpha(people, queries) * people
 

@@ -44,7 +44,7 @@ def mwem(
     so many parts are drawn in each round, as boosting draws them, and measured together: fewer fits for as many parts.
     Privacy: the kernel's. Each round is one exponential mechanism, eps^2/8 in rho for its bounded range, and one
     Gaussian or Laplace release.
-    Accuracy: measured (docs/mwem.md); no theorem covers the replay. For a guarantee take `averaged_weights`.
+    Accuracy: measured (docs/benchmarks.md); no theorem covers the replay. For a guarantee take `averaged_weights`.
     """
     parts = _checked(curator.schema, workload)
     if rounds is not None:

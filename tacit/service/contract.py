@@ -26,7 +26,7 @@ from tacit.service.located import Place
 MOST_PEOPLE = 10**12
 
 ROOMS = ("data", "privacy", "columns")
-DATA = ("source", "table", "name", "engine", "person", "most_rows")
+DATA = ("source", "table", "name", "delimiter", "multiline", "engine", "person", "most_rows")
 ENGINES = ("spark",)  # those that have to be named
 PRIVACY = ("neighbors", "people", "epsilon", "delta", "ledger", "domains")
 COLUMN = ("name", "categories", "low", "high", "edges", "from", "to", "by", "domain", "missing", "outside")
@@ -49,6 +49,8 @@ class Contract:
     source: str  # as written
     table: str | None
     engine: str | None  # by whom the rows are read, if not by the kind of the source
+    delimiter: str | None  # between the fields of a CSV file, if it is no comma
+    multiline: bool  # whether such fields hold line ends, in quotes
     name: str  # what the ledger knows the table by; the source as written, unless the contract says
     schema: Schema
     neighbors: Neighbors
@@ -87,6 +89,8 @@ class Contract:
             source=source,
             table=table,
             engine=engine,
+            delimiter=place.string(data, "data", "delimiter") if "delimiter" in data else None,
+            multiline=_multiline(data, place),
             name=place.string(data, "data", "name") if "name" in data else source,
             schema=schema,
             person=_person(data, schema, place),
@@ -169,6 +173,13 @@ def _parts(subject: str) -> list[str]:
     *first, relation = ["", "", "", *subject.rsplit("; ", 3)][-4:]
     neighbors, _, person = relation.partition(", ")
     return [*first, neighbors, person]
+
+
+def _multiline(data: Mapping[str, Any], place: Place) -> bool:
+    said = data.get("multiline", False)
+    if not isinstance(said, bool):
+        place.refuse("data", 0, "multiline", f"multiline is true or false, not {quoted(said)}")
+    return said
 
 
 def _parsed(place: Place) -> dict[str, Any]:

@@ -110,6 +110,8 @@ class People:
             contract.location,
             self.schema,
             table=contract.table,
+            delimiter=contract.delimiter,
+            multiline=contract.multiline,
             engine=contract.engine,
             person=contract.person,
         )
