@@ -12,4 +12,5 @@ TABLE: tuple[tuple[str, str, str], ...] = (
     *(("data", name, "test_engine_dirty.py") for name, _, _ in engines.BAD),
     *(("contract", spoilt.id, "test_contract.py") for spoilt in service.CONTRACTS),
     *(("command, budget, file or ledger", wrong.id, "test_cli.py") for wrong in service.COMMANDS),
+    *(("draft", wrong.id, "test_init.py") for wrong in service.INITS),
 )

@@ -209,7 +209,7 @@ def test_at_a_terminal_it_asks_for_each_open_column(here: Path, capsys: Out, mon
     assert init("-e", "1", "-c", "sex=F,M") == 0
     err = capsys.readouterr().err
     assert "'0-99' is one category" in err
-    assert [line.split(" ")[0] for line in err.splitlines() if line.endswith("(bytes)")] == [
+    assert [line.split(" ")[0] for line in err.splitlines() if line.endswith("(text)")] == [
         "name",
         "age",
         "age",

@@ -12,7 +12,7 @@ from pathlib import Path
 from tacit.domain.person import Person
 from tacit.domain.schema import Neighbors
 from tacit.engines import address
-from tacit.engines.columns import NONE, TRUTH, columns_of, sort_of
+from tacit.engines.columns import NONE, TRUTH, UNTYPED, columns_of, sort_of
 from tacit.errors import InvalidBudget, InvalidParameter, InvalidSchema, Unavailable, quoted
 from tacit.privacy.budget import checked_delta, checked_epsilon
 from tacit.rational import whole
@@ -171,7 +171,7 @@ def asked(draft: Draft) -> Draft:
     for name in draft.open:
         kind = draft.columns[name]
         while True:
-            aside(f"{plain(name)} ({plain(kind or '')})")
+            aside(f"{plain(name)} ({'text' if sort_of(kind) == UNTYPED else plain(kind or '')})")
             try:
                 said = input().strip()
             except EOFError:
@@ -227,7 +227,8 @@ def report(draft: Draft, begun: Begun, screen: Screen) -> None:
         if not draft.read
         else [("domains", "as the draft says, which is as confidential as the data until you have signed it")]
     )
-    screen.say(f"Next: complete {out} where it says FILL IN, then: tacit check {out}")
+    first = f"complete {out} where it says FILL IN, then: " if draft.read or draft.lines_to_fill else ""
+    screen.say(f"Next: {first}tacit check {out}")
     screen.give(
         {
             "contract": os.fspath(begun.out),
