@@ -230,6 +230,17 @@ def test_people_who_have_to_wait_are_chosen_from_as_well(monkeypatch: pytest.Mon
     assert len(readings) > 3
 
 
+def test_rows_beyond_the_first_four_billion_are_chosen_where_they_are() -> None:
+    """So many that their places need more than 32 bits, while there is room left from the rows before."""
+    held, lots, at = choosing._Candidates(1), np.arange(10, dtype=np.uint32), np.arange(10)
+    ann, bob, cid = (np.full(10, who, dtype=np.uint64) for who in range(3))
+    held.add((ann,), lots, 2**32 - 20, at)
+    held.add((bob,), lots, 2**32 - 10, at)
+    held.add((ann,), lots + np.uint32(9), 2**32, at)
+    held.add((cid,), lots, 2**32 + 10, at[:2])
+    assert sorted(held.places().tolist()) == [2**32 - 20, 2**32 - 10, 2**32 + 10]
+
+
 def test_any_part_of_a_choice_can_be_looked_at() -> None:
     rows = np.flatnonzero(np.random.default_rng(1).random(1001) < 0.3)
     flags = np.isin(np.arange(1001), rows)
