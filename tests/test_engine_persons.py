@@ -355,6 +355,65 @@ def test_rows_of_nobody_are_in_no_count(hold: Open) -> None:
     assert hold(values, 3, list(range(30))).counts([()])[0] == 1
 
 
+def counted_of(people: Sequence[Any], dtype: Any = object) -> int:
+    """How many rows count where one of each person does, in a column of pandas that may hold anything."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": pandas.Series(people, dtype=dtype), "age": [1] * len(people)})
+    held = open_table(frame, Schema([Integers("age", 0, 9)]), person=Person("id", 1))
+    held.draw_from(scripted(range(len(people))))
+    return int(held.counts([()])[0])
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        [uuid.UUID(int=7), uuid.UUID(int=1 << 64), str(uuid.UUID(int=9))],
+        ["\udc80", "\udc81", "a"],
+        [10**400, 10**401, 10**4000 + 1, -(10**400)],
+        [Decimal("0.1"), 0.1 + 0.2, Decimal("0.2"), Decimal("1E+5000"), Decimal("1E+5001"), Decimal("-0.1")],
+        [b"\xff\xff", "ÿ", 0, "0.0"],
+    ],
+    ids=["UUIDs", "texts that are no UTF-8", "numbers of many digits", "fractions", "bytes"],
+)
+def test_different_values_of_a_mixed_column_are_different_people(people: list[Any]) -> None:
+    """As one person together, one of them would take the place of another's rows, and move twice as much."""
+    assert counted_of(people) == len(people)
+
+
+def test_the_categories_of_a_mixed_column_are_people_as_its_values_are() -> None:
+    assert counted_of([uuid.UUID(int=7), uuid.UUID(int=8), uuid.UUID(int=7), (1, 2), None], "category") == 2
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        [1, 1.0, Decimal(1), Decimal("1.0"), Decimal("1.00"), Decimal("0.1E+1"), np.int8(1), np.float32(1), "1"],
+        [Decimal("1E+2"), Decimal("100.0"), 100, 1e2],
+        [0, 0.0, -0.0, Decimal("-0.00"), Decimal("0E+9")],
+        [Decimal("0.5"), Decimal("0.50"), 0.5, Decimal("5E-1")],
+        [Decimal(2) ** -40, 2.0**-40],
+        [Decimal("0.10"), Decimal("1E-1"), Decimal("0.1")],
+        [10**400, Decimal("1E+400"), Decimal(10**401) / 10],
+        [2**53 + 1, Decimal(2**53 + 1), Decimal("9007199254740993.00")],
+        [math.inf, Decimal("Infinity")],
+        [uuid.UUID(int=7), str(uuid.UUID(int=7))],
+    ],
+    ids=str,
+)
+def test_equal_values_of_a_mixed_column_are_one_person_however_they_are_written(people: list[Any]) -> None:
+    assert counted_of(people) == 1
+
+
+def test_what_cannot_be_told_apart_from_others_is_nobody() -> None:
+    class Unwilling:
+        def __eq__(self, other: object) -> bool:
+            raise ZeroDivisionError
+
+        __hash__ = None  # type: ignore[assignment]
+
+    assert counted_of([(1, 2), {3}, 1j, Unwilling(), Decimal("sNaN"), Decimal("NaN"), math.nan, None, ""]) == 0
+
+
 def test_uuids_of_a_database_and_of_parquet_are_read(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:

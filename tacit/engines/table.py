@@ -248,8 +248,7 @@ def open_table(
             raise InvalidData(f"table={quoted(table)} is for a DuckDB file or a server. Nothing was read.")
         if lines:
             raise InvalidData(_FOR_LINES)
-        read = schema.names if person is None else (*schema.names, person.column)
-        return Table(schema, Frame.of(source, read), person)
+        return Table(schema, Frame.of(source, schema.names, None if person is None else person.column), person)
     place = os.fspath(source)
     if isinstance(source, str) and is_server(source):
         from tacit.engines.postgres import Postgres
