@@ -5,12 +5,16 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -263,6 +267,34 @@ def test_two_curators_and_two_tables_have_lots_of_their_own() -> None:
         assert held.counts([("age",)])[0].tobytes() == first
         seen.add(first)
     assert len(seen) > 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_the_threads_of_a_forked_process_count_the_same_rows() -> None:
+    """Had each thread a lock of its own, one would count the rows that another one's lots chose."""
+    source = pa.table({"id": [1] * 64, "age": list(range(64)), "pay": list(range(64))})
+    schema = Schema([Integers("age", 0, 63), Integers("pay", 0, 63)])
+    apart = 0
+    for _ in range(40):
+        held = open_table(source, schema, person=Person("id", 2))
+        Curator(held, MemoryLedger(Budget.of(1)), Neighbors.ADD_REMOVE)
+        if not (child := os.fork()):
+            code = 2
+            try:
+                sys.setswitchinterval(1e-6)
+                ready = Barrier(8)
+
+                def count(which: int, held: Table = held, ready: Barrier = ready) -> bytes:
+                    ready.wait()
+                    return held.counts([("age", "pay")[which % 2 :][:1]])[0].tobytes()
+
+                with ThreadPoolExecutor(8) as threads:
+                    code = int(len(set(threads.map(count, range(8)))) > 1)
+            finally:
+                os._exit(code)
+        apart += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert not apart
 
 
 # --- who is who ------------------------------------------------------------------------------------------------------
