@@ -5,12 +5,16 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -230,6 +234,17 @@ def test_people_who_have_to_wait_are_chosen_from_as_well(monkeypatch: pytest.Mon
     assert len(readings) > 3
 
 
+def test_rows_beyond_the_first_four_billion_are_chosen_where_they_are() -> None:
+    """So many that their places need more than 32 bits, while there is room left from the rows before."""
+    held, lots, at = choosing._Candidates(1), np.arange(10, dtype=np.uint32), np.arange(10)
+    ann, bob, cid = (np.full(10, who, dtype=np.uint64) for who in range(3))
+    held.add((ann,), lots, 2**32 - 20, at)
+    held.add((bob,), lots, 2**32 - 10, at)
+    held.add((ann,), lots + np.uint32(9), 2**32, at)
+    held.add((cid,), lots, 2**32 + 10, at[:2])
+    assert sorted(held.places().tolist()) == [2**32 - 20, 2**32 - 10, 2**32 + 10]
+
+
 def test_any_part_of_a_choice_can_be_looked_at() -> None:
     rows = np.flatnonzero(np.random.default_rng(1).random(1001) < 0.3)
     flags = np.isin(np.arange(1001), rows)
@@ -252,6 +267,34 @@ def test_two_curators_and_two_tables_have_lots_of_their_own() -> None:
         assert held.counts([("age",)])[0].tobytes() == first
         seen.add(first)
     assert len(seen) > 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_the_threads_of_a_forked_process_count_the_same_rows() -> None:
+    """Had each thread a lock of its own, one would count the rows that another one's lots chose."""
+    source = pa.table({"id": [1] * 64, "age": list(range(64)), "pay": list(range(64))})
+    schema = Schema([Integers("age", 0, 63), Integers("pay", 0, 63)])
+    apart = 0
+    for _ in range(40):
+        held = open_table(source, schema, person=Person("id", 2))
+        Curator(held, MemoryLedger(Budget.of(1)), Neighbors.ADD_REMOVE)
+        if not (child := os.fork()):
+            code = 2
+            try:
+                sys.setswitchinterval(1e-6)
+                ready = Barrier(8)
+
+                def count(which: int, held: Table = held, ready: Barrier = ready) -> bytes:
+                    ready.wait()
+                    return held.counts([("age", "pay")[which % 2 :][:1]])[0].tobytes()
+
+                with ThreadPoolExecutor(8) as threads:
+                    code = int(len(set(threads.map(count, range(8)))) > 1)
+            finally:
+                os._exit(code)
+        apart += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert not apart
 
 
 # --- who is who ------------------------------------------------------------------------------------------------------
@@ -342,6 +385,65 @@ def test_rows_of_nobody_are_in_no_count(hold: Open) -> None:
     values["id"][7] = "somebody"
     values["age"][7], values["sex"][7], values["pay"][7] = 3, "F", 0
     assert hold(values, 3, list(range(30))).counts([()])[0] == 1
+
+
+def counted_of(people: Sequence[Any], dtype: Any = object) -> int:
+    """How many rows count where one of each person does, in a column of pandas that may hold anything."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": pandas.Series(people, dtype=dtype), "age": [1] * len(people)})
+    held = open_table(frame, Schema([Integers("age", 0, 9)]), person=Person("id", 1))
+    held.draw_from(scripted(range(len(people))))
+    return int(held.counts([()])[0])
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        [uuid.UUID(int=7), uuid.UUID(int=1 << 64), str(uuid.UUID(int=9))],
+        ["\udc80", "\udc81", "a"],
+        [10**400, 10**401, 10**4000 + 1, -(10**400)],
+        [Decimal("0.1"), 0.1 + 0.2, Decimal("0.2"), Decimal("1E+5000"), Decimal("1E+5001"), Decimal("-0.1")],
+        [b"\xff\xff", "ÿ", 0, "0.0"],
+    ],
+    ids=["UUIDs", "texts that are no UTF-8", "numbers of many digits", "fractions", "bytes"],
+)
+def test_different_values_of_a_mixed_column_are_different_people(people: list[Any]) -> None:
+    """As one person together, one of them would take the place of another's rows, and move twice as much."""
+    assert counted_of(people) == len(people)
+
+
+def test_the_categories_of_a_mixed_column_are_people_as_its_values_are() -> None:
+    assert counted_of([uuid.UUID(int=7), uuid.UUID(int=8), uuid.UUID(int=7), (1, 2), None], "category") == 2
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        [1, 1.0, Decimal(1), Decimal("1.0"), Decimal("1.00"), Decimal("0.1E+1"), np.int8(1), np.float32(1), "1"],
+        [Decimal("1E+2"), Decimal("100.0"), 100, 1e2],
+        [0, 0.0, -0.0, Decimal("-0.00"), Decimal("0E+9")],
+        [Decimal("0.5"), Decimal("0.50"), 0.5, Decimal("5E-1")],
+        [Decimal(2) ** -40, 2.0**-40],
+        [Decimal("0.10"), Decimal("1E-1"), Decimal("0.1")],
+        [10**400, Decimal("1E+400"), Decimal(10**401) / 10],
+        [2**53 + 1, Decimal(2**53 + 1), Decimal("9007199254740993.00")],
+        [math.inf, Decimal("Infinity")],
+        [uuid.UUID(int=7), str(uuid.UUID(int=7))],
+    ],
+    ids=str,
+)
+def test_equal_values_of_a_mixed_column_are_one_person_however_they_are_written(people: list[Any]) -> None:
+    assert counted_of(people) == 1
+
+
+def test_what_cannot_be_told_apart_from_others_is_nobody() -> None:
+    class Unwilling:
+        def __eq__(self, other: object) -> bool:
+            raise ZeroDivisionError
+
+        __hash__ = None  # type: ignore[assignment]
+
+    assert counted_of([(1, 2), {3}, 1j, Unwilling(), Decimal("sNaN"), Decimal("NaN"), math.nan, None, ""]) == 0
 
 
 def test_uuids_of_a_database_and_of_parquet_are_read(tmp_path: Path) -> None:

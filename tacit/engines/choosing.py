@@ -93,10 +93,12 @@ class _Candidates:
         given: list[NDArray[Any]] = [*(word[at] for word in words), lots[at], places]
         if not self._parts:
             self._parts = [np.empty(0, dtype=part.dtype) for part in given]
+        if places.dtype != self._parts[-1].dtype:  # else a place beyond 2^32 would be that of another person's row
+            self._parts[-1] = self._parts[-1].astype(places.dtype)
         if self.size + len(at) > len(self._parts[0]):
             self._sort()
             if self.size + max(self.size // 4, len(at)) > len(self._parts[0]):  # else it would be sorted again soon
-                self._grow(self.size + max(self.size // 2, 2 * len(at)), given)
+                self._grow(self.size + max(self.size // 2, 2 * len(at)))
         for held, part in zip(self._parts, given, strict=True):
             held[self.size : self.size + len(at)] = part
         self.size += len(at)
@@ -106,9 +108,9 @@ class _Candidates:
         self._sort()
         return self._parts[-1][: self.size] if self._parts else np.zeros(0, dtype=np.uint32)
 
-    def _grow(self, room: int, given: list[NDArray[Any]]) -> None:
-        for which, (held, part) in enumerate(zip(self._parts, given, strict=True)):
-            larger = np.empty(room, dtype=np.promote_types(held.dtype, part.dtype))
+    def _grow(self, room: int) -> None:
+        for which, held in enumerate(self._parts):
+            larger = np.empty(room, dtype=held.dtype)
             larger[: self.size] = held[: self.size]
             self._parts[which] = larger
 

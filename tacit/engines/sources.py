@@ -7,6 +7,7 @@ from datetime import date
 from decimal import Decimal
 from math import isnan
 from typing import Any, Protocol, TypeAlias, runtime_checkable
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +21,11 @@ from tacit.engines.files import Files
 from tacit.errors import InvalidData, quoted
 
 UNREADABLE = "the source could not be read to its end; what was charged stays charged, nothing was drawn."
+MOST_DIGITS = 2**10  # of a whole number that is a person; of more, its zeros are not written out
 _STRANGE = b"\xff"  # no text, no number: outside every domain
 
 Progress: TypeAlias = Callable[[int, int | None], None]
+Reader: TypeAlias = Callable[[Any], bytes | None]  # of one value of a mixed column
 Header: TypeAlias = Sequence[tuple[str, pa.DataType]]  # the columns that a part of a source has
 
 
@@ -139,17 +142,17 @@ class Frame:
         self.rows = table.num_rows
 
     @classmethod
-    def of(cls, given: Any, names: Columns) -> Frame:
-        """The columns with these names, as they are now."""
+    def of(cls, given: Any, names: Columns, person: str | None = None) -> Frame:
+        """The columns with these names, as they are now, and beside them the one that tells people apart."""
         maker = type(given).__module__.partition(".")[0]
         if isinstance(given, pa.RecordBatch):
             return cls("Arrow", pa.Table.from_batches([given]))
         if isinstance(given, pa.Table):
             return cls("Arrow", given)
         if maker == "pandas" and hasattr(given, "columns"):
-            return cls("pandas", _of_pandas(given, names))
+            return cls("pandas", _of_pandas(given, names, person))
         if maker == "polars" and hasattr(given, "__arrow_c_stream__") and hasattr(given, "columns"):
-            given = given.select([name for name in given.columns if name in names])
+            given = given.select([name for name in given.columns if name in names or name == person])
         if hasattr(given, "__arrow_c_stream__"):
             try:
                 return cls(maker, pa.RecordBatchReader.from_stream(given).read_all())
@@ -173,37 +176,38 @@ class Frame:
         yield from self._table.select(list(names)).to_batches(max_chunksize=rows)
 
 
-def _of_pandas(frame: Any, names: Columns) -> pa.Table:
+def _of_pandas(frame: Any, names: Columns, person: str | None) -> pa.Table:
     """A copy, for the caller may go on writing into the frame."""
-    fields = [(at, name) for at, name in enumerate(frame.columns) if isinstance(name, str) and name in names]
-    arrays = [_series(frame.iloc[:, at], name) for at, name in fields]
+    read: dict[str | None, Reader] = {**dict.fromkeys(names, _text), person: _who}
+    fields = [(at, name) for at, name in enumerate(frame.columns) if isinstance(name, str) and name in read]
+    arrays = [_series(frame.iloc[:, at], name, read[name]) for at, name in fields]
     return pa.Table.from_arrays(arrays, names=[name for _, name in fields])
 
 
-def _series(series: Any, name: str) -> Any:
+def _series(series: Any, name: str, text: Reader) -> Any:
     """An Arrow array; the column's type alone, not one value in it, decides how it is made and whether it can be."""
     if str(series.dtype) == "category":
         places = series.cat.codes.to_numpy()
         return pa.DictionaryArray.from_arrays(
-            pa.array(places, mask=places < 0), _series(series.cat.categories.to_series(), name)
+            pa.array(places, mask=places < 0), _series(series.cat.categories.to_series(), name, text)
         )
     held = series.array
     if not hasattr(held, "__arrow_array__"):
         held = np.array(series)
         if held.dtype == np.dtype(object):
-            return _texts(held)
+            return _texts(held, text)
     try:
         return pa.array(held.copy(), from_pandas=True)
     except Exception:
         kind = series.dtype
     if getattr(kind, "name", "") in {"string", "str"}:  # one of them is no UTF-8
-        return _texts(series)
+        return _texts(series, text)
     raise InvalidData(f"column {quoted(name)} is of type {quoted(str(kind))}, which cannot be read. Nothing was read.")
 
 
-def _texts(values: Any) -> pa.Array:
+def _texts(values: Any, text: Reader) -> pa.Array:
     """What may be anything, one by one: no value decides what becomes of another."""
-    return pa.array([_text(value) for value in values], pa.large_binary())
+    return pa.array([text(value) for value in values], pa.large_binary())
 
 
 def _text(value: Any) -> bytes | None:
@@ -212,6 +216,37 @@ def _text(value: Any) -> bytes | None:
         return value.encode() if type(value) is str else _written(value)
     except Exception:  # of whatever the value's own class does
         return _STRANGE
+
+
+def _who(value: Any) -> bytes | None:
+    """A person of a mixed column: equal values are one, and what cannot be told apart from others is nobody.
+
+    As the one `_STRANGE` text they would be one person together, where one comes at another's cost.
+    """
+    try:
+        if type(value) is str:
+            return value.encode(errors="surrogatepass")
+        if isinstance(value, UUID):
+            return str(value).encode()
+        whole = isinstance(value, int) and value.bit_length() >= 2**10
+        written = _digits(Decimal(value)) if whole or isinstance(value, Decimal) else _written(value)
+    except Exception:
+        return None
+    return None if written is _STRANGE else written
+
+
+def _digits(value: Decimal) -> bytes | None:
+    """A decimal as all that equal it are written, be they floats or whole numbers."""
+    if not value.is_finite():
+        return None if value.is_nan() else repr(float(value)).encode()
+    sign, digits, power = value.as_tuple()
+    figures = "".join(map(str, digits)).rstrip("0")
+    if not figures:
+        return b"0"
+    least = Decimal(f"{'-' * sign}{figures}E{int(power) + len(digits) - len(figures)}")
+    if least == least.to_integral_value() and least.adjusted() < MOST_DIGITS:
+        return f"{least:f}".encode()
+    return repr(float(least)).encode() if Decimal(float(least)) == least else str(least).encode()
 
 
 def _written(value: object) -> bytes | None:

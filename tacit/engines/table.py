@@ -58,8 +58,7 @@ class Table:
         self._dropping = frozenset(name for name, encodes in self._encoders.items() if encodes.drops)
         self._tables: OrderedDict[Columns, NDArray[np.int64]] = OrderedDict()  # counted before, last used last
         self._home: dict[Columns, Columns] = {}  # of which of those tables a column set is a marginal
-        self._reading = Lock()
-        self._process = os.getpid()
+        self._reading: dict[int, Lock] = {}  # by process: a fork takes along what no thread of it holds
         kinds: set[str] = set()  # of the person's values, in the parts of the source
         for header in source.headers():
             check(self._encoders, header)
@@ -119,9 +118,7 @@ class Table:
         return tuple(name for name in self.schema.names if name in known)
 
     def _lock(self) -> Lock:
-        if self._process != os.getpid():  # in a forked process a thread that is not there may seem to hold it
-            self._reading, self._process = Lock(), os.getpid()
-        return self._reading
+        return self._reading.setdefault(os.getpid(), Lock())  # in one step: all threads of a process find the same one
 
     def _found(self, asked: list[Columns], progress: Progress | None) -> list[NDArray[np.int64]] | None:
         """Counts for names in the order of the schema; None if the rows could not be read."""
@@ -248,8 +245,7 @@ def open_table(
             raise InvalidData(f"table={quoted(table)} is for a DuckDB file or a server. Nothing was read.")
         if lines:
             raise InvalidData(_FOR_LINES)
-        read = schema.names if person is None else (*schema.names, person.column)
-        return Table(schema, Frame.of(source, read), person)
+        return Table(schema, Frame.of(source, schema.names, None if person is None else person.column), person)
     place = os.fspath(source)
     if isinstance(source, str) and is_server(source):
         from tacit.engines.postgres import Postgres
