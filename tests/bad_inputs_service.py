@@ -774,6 +774,12 @@ INITS = (
         WRONG,
         ("no column is left",),
     ),
+    Wrong(
+        "domains for next to nothing",
+        init("--buy-domains", "-e", "1e-9", "--total", "4", "--person", "name", "--most-rows", "1000000"),
+        WRONG,
+        ("a scale must be",),
+    ),
     Wrong("more than the total", init("--buy-domains", "-e", "5", "--total", "4"), REFUSED, ("cost 5", "4 is left")),
     Wrong("a kind that is none", init(*BUY, "--kind", "age=int"), WRONG, ("'int'",)),
     Wrong("a kind of nothing", init(*BUY, "--kind", "x=whole"), WRONG, ("'x'",)),

@@ -132,6 +132,31 @@ def test_no_command_spends_under_a_domain_that_was_taken_from_the_data(
     assert cli.run(COMMANDS[command](path)) == 0
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", "-w", "prefixes:age", "-e", "1"],
+        ["plan", "-w", "age", "--error", "5", "--json"],
+        ["plan", "--online", "-e", "4", "--people", "1000", "--rehearse", "0"],
+        ["release", "-w", "prefixes:age", "-e", "1", "--plan"],
+        ["release", "-w", "prefixes:sex", "-e", "1"],
+        ["ask", "age = 80", "--session", "ana", "-e", "1"],
+    ],
+    ids=" ".join,
+)
+def test_no_plan_and_no_refusal_tells_how_far_a_domain_reaches_that_was_taken_from_the_data(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, told = plant(tmp_path), list[tuple[int, str, str]]()
+    for high in (99, 63):
+        path.write_text(UNSIGNED.replace("high = 99", f"high = {high}"))
+        code = cli.run([words[0], str(path), *words[1:]])
+        told.append((code, *capsys.readouterr()))
+    assert told[0] == told[1]
+    assert told[0][0] == 2
+    assert "was taken from the data" in told[0][1] + told[0][2]
+
+
 def test_no_session_is_opened_under_a_domain_that_was_taken_from_the_data(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -270,6 +270,17 @@ def test_what_is_read_off_the_data_is_marked_and_spends_nothing(here: Path, caps
 ROWS = [f"{'F' if at % 2 else 'Bo'},{7 + at},{at}.5,1990-0{1 + at % 9}-01,x{at}\n" for at in range(40)]
 
 
+def test_no_line_that_is_named_tells_how_many_values_were_read_off_the_data(here: Path, capsys: Out) -> None:
+    told = []
+    for values in (2, 40):
+        (here / "people.csv").write_text("city,sex\n" + "".join(f"{'x' * 20}{at % values:04},F\n" for at in range(40)))
+        assert init("--from-data", "-e", "1", "--force") == 0
+        for words in (["check"], ["check", "--json"], ["ledger", "create"], ["plan", "-w", "sex", "-e", "1"]):
+            told.append((cli.run([*words, "people.toml"]), *capsys.readouterr()))
+        assert len(Contract.read("people.toml").schema["city"].domain) == values
+    assert told[:4] == told[4:]
+
+
 def test_more_categories_than_are_written_down_stay_open(here: Path) -> None:
     (here / "people.csv").write_text("city,age,pay,born,id\n" + "".join(ROWS))
     assert init("--from-data", "-e", "1", "--most-categories", "39") == 0

@@ -115,6 +115,31 @@ def test_a_threshold_lies_where_the_proof_needs_it() -> None:
             )
 
 
+@pytest.mark.parametrize("epsilon", [1, "1e-9", Fraction(1, 2**40)])
+def test_a_text_that_nobody_makes_up_is_never_listed_however_many_rows_it_has(epsilon: Any) -> None:
+    rows = np.array([2**62, 2**62, 1])
+    for longest in (1, 64):
+        mechanism = Listing(epsilon, longest)
+        values = [b"", b"x" * 2**22, b"zq"]  # for which no threshold is worked out
+        for _ in range(30):
+            assert not {b"", b"x" * 2**22} & set(mechanism.sample([(values, rows)], Fraction(1), SYSTEM))
+        assert [mechanism.probability(value, 2**62) for value in values[:2]] == [(0.0, 1.0)] * 2
+
+
+def test_a_rate_at_which_a_threshold_passes_64_bits_is_refused_before_anything_is_charged() -> None:
+    """Else a table of one text would fail where an empty one does not."""
+    longest = [b"\xff" * 1000]
+    Listing(Fraction(1, 2**40), 1000).check(Fraction(1), Fraction(1))
+    assert Listing(Fraction(1, 2**40), 1000).sample([(longest, np.array([1]))], Fraction(1), SYSTEM) != longest
+    for epsilon, sensitivity in ((Fraction(1, 2**41), 1), ("1e-9", 2 * 10**6), ("1e-20", 1)):
+        with pytest.raises(InvalidParameter, match="scale"):
+            Listing(epsilon).check(Fraction(sensitivity), Fraction(1))
+    people, given = curator([(longest, np.array([1]))])
+    with pytest.raises(InvalidParameter):
+        people.release(Listing("1e-20"), Values("city"))
+    assert (given.spent, given.ledger.spent) == ([], 0)
+
+
 def test_the_sampler_draws_by_the_law_and_not_by_half_the_noise() -> None:
     mechanism = Listing("1/2")
     values = [bytes(pair) for pair in product(PLAIN, repeat=2)]

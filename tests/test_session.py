@@ -323,6 +323,30 @@ def test_a_session_is_of_one_contract(people: People, tmp_path: Path) -> None:
         other.session("ana")
 
 
+def test_a_session_is_of_one_universe_also_under_a_ledger_that_is_bound_to_no_columns(tmp_path: Path) -> None:
+    """Its answers are kept by the places of cells: under other labels one group would get the other's answer."""
+    path = planted(tmp_path)
+    path.write_text(path.read_text().replace("[privacy]", '[privacy]\ndomains = "bought"'))
+    os.unlink(tmp_path / "people.ledger")
+    os.unlink(tmp_path / "people.ledger-head")
+    with People.open(path) as people:
+        people.create_ledger().close()
+        with people.session("ana", epsilon=4) as session:
+            session.ask("c = 'yes'")
+    said = path.read_text()
+    for other in (
+        '"yes", "no"]',
+        '"no", "yes", "perhaps"]',
+        '"no", "yes"]\n\n[[columns]]\nname = "id"\nlow = 0\nhigh = 9',
+    ):
+        path.write_text(said.replace('"no", "yes"]', other))
+        with People.open(path) as people, pytest.raises(InvalidInput, match="columns differ"):
+            people.session("ana")
+    path.write_text(said)
+    with People.open(path) as people:
+        people.session("ana").close()
+
+
 @pytest.mark.parametrize(
     "text", ["", "a =", "d = 1", "a = 'x'", "select sum(a) from people", "a = 1; drop table people"]
 )

@@ -14,7 +14,7 @@ from tacit.domain.grid import Norm
 from tacit.domain.listing import Listed
 from tacit.domain.query import MOST_PEOPLE
 from tacit.primitives.mechanism import per_unit, positive, printed
-from tacit.primitives.noise import Noise, checked_rate
+from tacit.primitives.noise import Noise, checked_scale
 from tacit.privacy.budget import Loss
 from tacit.rational import Number, whole
 
@@ -22,7 +22,7 @@ MADE_UP = Fraction(1, 1024)  # how many values that nobody has are listed, on av
 PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 -"  # 64 letters, of which most texts are made
 MOST_LETTERS = 1000
 _LOG_2 = Fraction(25, 36)  # 0.69444..., above ln 2
-_FARTHEST = 2**44  # rows; a threshold beyond any count
+_FARTHEST = 2**44  # rows; the threshold of the empty text, which is never listed
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -30,7 +30,8 @@ class Listing:
     """Lists each value u with a probability that grows with the number c of its rows, from next to 0 to next to 1.
 
     Half of the values with threshold(u) rows are listed; with d rows more all but exp(-d eps/Delta)/2 of them, with d
-    rows fewer exp(-d eps/Delta)/2. Values of more than `longest` bytes are never listed. What is listed is not counted.
+    rows fewer exp(-d eps/Delta)/2. Values of more than `longest` bytes are never listed, nor is the empty one. What is
+    listed is not counted.
 
     Privacy: eps-DP, for counts that one person moves by at most Delta in all (l1); the proof stands below.
     Accuracy: `threshold`, a number that is public for each value.
@@ -71,7 +72,7 @@ class Listing:
         return Loss.pure(self.epsilon)
 
     def check(self, sensitivity: Fraction, grid: Fraction) -> None:
-        checked_rate(self.rate(sensitivity))
+        checked_scale(1 / self.rate(sensitivity))  # so that no threshold passes 64 bits, which only a text would show
 
     def rate(self, sensitivity: Number = 1) -> Fraction:
         """By how much a row more changes the logarithm of a probability, at most."""
@@ -83,6 +84,8 @@ class Listing:
 
     def probability(self, value: bytes, rows: int, sensitivity: Number = 1) -> tuple[float, float]:
         """Of a value that is listed with so many rows, and of one that is not: f and 1 - f."""
+        if not 0 < len(value) <= self.longest:
+            return 0.0, 1.0
         drawn = float(MADE_UP) * sum(float(part) for part in _law(len(value), _is_plain(value)))
         known, r, d = -np.expm1(-drawn), float(self.rate(sensitivity)), rows - self.threshold(value, sensitivity)
         half = 0.5 * np.exp(-r * abs(d))
@@ -94,13 +97,13 @@ class Listing:
         rate, found = self.rate(sensitivity), set(_made_up(self.longest, noise))
         thresholds: dict[tuple[int, bool], int] = {}
         for values, counts in answer:
-            kinds = [(len(value), _is_plain(value)) for value in values]
+            kinds = [(min(len(value), self.longest), _is_plain(value)) for value in values]
             for kind in set(kinds) - thresholds.keys():
                 thresholds[kind] = _threshold(rate, *kind)
             beyond = np.minimum(counts, MOST_PEOPLE) - np.array([thresholds[kind] for kind in kinds], dtype=np.int64)
             kept = _kept(beyond, rate, noise) & (counts > 0)
             found.update(values[int(at)] for at in np.flatnonzero(kept))
-        return sorted(value for value in found if len(value) <= self.longest)
+        return sorted(value for value in found if 0 < len(value) <= self.longest)  # `invented` draws no others
 
     __repr__ = printed
 

@@ -80,14 +80,14 @@ def _of_people(asking: Asking, screen: Screen) -> None:
         name = asking.session or asking.by
         if not name:
             raise InvalidParameter("--session is missing: the name under which the session is kept. Nothing was spent.")
-        asked = questions(asking.questions)
+        asked, schema = questions(asking.questions), people.schema
         texts = [question.text.strip() for question in asked]
         if asking.request is not None and len(texts) != 1:
             raise InvalidParameter("--request names one question, and there are several. Nothing was spent.")
         identifier(asking.request)
         for question in asked:  # refused while nothing is spent
             with question.located():
-                cells = each_of(question.text, people.schema)
+                cells = each_of(question.text, schema)
                 if asking.request is not None:
                     alone(cells)
         with interruptible(people.ledger), _charges(people), _opened(people, name, asking, screen) as session:

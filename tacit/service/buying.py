@@ -95,6 +95,8 @@ def buy(begun: Begun, epsilon: str | None, kinds: Sequence[str], by: str, screen
     with People(contract, by=by) as people, _unlisted(people) as values:
         _ = people.table  # opened, and its columns checked
         _must_fit(purchase, contract.budget, contract.budget.amount)
+        for name in purchase.kinds:  # noise that cannot be drawn, before a ledger is made or one column is charged
+            purchase.mechanism(name).check(contract.relation.moves(Values(name), Norm.L1), Fraction(1))
         if not os.path.lexists(contract.ledger):
             people.create_ledger().close()
         ledger = people.ledger

@@ -142,6 +142,14 @@ class Contract:
     @property
     def subject(self) -> str:
         """A short name of exactly this table, universe and relation: a ledger serves one subject only."""
+        return self._subject(OPEN if self.open else self.schema.digest())
+
+    @property
+    def exact_subject(self) -> str:
+        """The same with the columns, also where the ledger is bound to none: what was answered is of one universe."""
+        return self._subject(self.schema.digest())
+
+    def _subject(self, columns: str) -> str:
         said = json.dumps([self.name, self.table], ensure_ascii=True)
         name = self.name if len(self.name) <= 40 else f"{self.name[:39]}…"
         people = "" if self.people is None else f" of {self.people}"
@@ -150,7 +158,6 @@ class Contract:
         if self.person is not None:
             column = hashlib.sha256(self.person.column.encode()).hexdigest()[:16]
             each = f", {self.person.most_rows} rows of each {column}"
-        columns = OPEN if self.open else self.schema.digest()
         return f"{name}; {identity}; schema {columns}; {self.neighbors.value}{people}{each}"
 
     @property
@@ -158,10 +165,10 @@ class Contract:
         """Where the domains are from that are not simply public."""
         return {name: FROM_DATA for name, _ in self.unsigned} | dict.fromkeys(self.bought, BOUGHT)
 
-    def unlike(self, subject: str) -> str:
-        """In what this contract differs from the one that a ledger was made for."""
+    def unlike(self, subject: str, own: str | None = None) -> str:
+        """In what this contract differs from the one that a ledger was made for, or one of an exact subject."""
         kinds = ("the table's name", "the table's name", "the columns", "the neighbours", "the person and most_rows")
-        pairs = zip(kinds, _parts(subject), _parts(self.subject), strict=True)
+        pairs = zip(kinds, _parts(subject), _parts(own or self.subject), strict=True)
         return " and ".join(dict.fromkeys(kind for kind, old, new in pairs if old != new))
 
     def __str__(self) -> str:

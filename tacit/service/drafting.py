@@ -162,7 +162,7 @@ def declared(name: str, domain: Domain) -> Iterator[str]:
     """A column's table."""
     yield from ("[[columns]]", f"name = {text(name)}")
     for key, value in domain.said.items():
-        yield from _entry(key, value)
+        yield from _entry(key, value, WIDE if domain.mark != FROM_DATA else None)
     for key, place in domain.places.items():
         yield f'{key} = "{place}"  # {STRAYS[key][place]}'
     if domain.mark == FROM_DATA:
@@ -217,13 +217,14 @@ def comment(value: str) -> str:
     return quoted if len(value) <= 200 else f'{quoted[:-1]}..."'
 
 
-def _entry(key: str, value: Any) -> Iterator[str]:
+def _entry(key: str, value: Any, wide: int | None) -> Iterator[str]:
+    """On one line where no width is given: refusals name lines, and how many a list takes would tell its length."""
     if not isinstance(value, list):
         yield f"{key} = {_value(value)}"
         return
     items = [str(edge) for edge in value] if key == "edges" else [_value(item) for item in value]
     line = f"{key} = [{', '.join(items)}]"
-    if len(line) <= WIDE:
+    if wide is None or len(line) <= wide:
         yield line
         return
     yield f"{key} = ["

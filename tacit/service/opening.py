@@ -124,7 +124,7 @@ def new_notebook(people: People, path: Path, epsilon: Number, delta: Number | No
     notes = Notebook(path, create=True)
     if not notes.lines:
         epsilon_, delta_ = budget.stated or (budget.amount, Fraction(0))
-        said = {"session": uuid.uuid4().hex[:16], "subject": people.contract.subject}
+        said = {"session": uuid.uuid4().hex[:16], "subject": people.contract.exact_subject}
         notes.add({**said, "epsilon": str(epsilon_), "delta": str(delta_), "queries": asked}, lasting=True)
     return notes
 
@@ -134,10 +134,10 @@ def fits(
 ) -> None:
     """Refuses to go on with a session on other terms than it was opened on."""
     head = notes.lines[0]
-    if head["subject"] != people.contract.subject:
+    if head["subject"] != (own := people.contract.exact_subject):  # its answers are of cells, by their places
         raise InvalidParameter(
-            f"the session {quoted(name)} was opened under another contract: {people.contract.unlike(head['subject'])} "
-            "differ. Nothing was spent."
+            f"the session {quoted(name)} was opened under another contract: "
+            f"{people.contract.unlike(head['subject'], own)} differ. Nothing was spent."
         )
     said = {"epsilon": epsilon, "delta": delta}
     changed = [key for key, value in said.items() if value is not None and exact(value, key) != exact(head[key], key)]

@@ -40,7 +40,8 @@ class People:
 
     @property
     def schema(self) -> Schema:
-        """The public universe."""
+        """The public universe; refused while a domain in it is not public."""
+        self.contract.must_be_public()
         return self.contract.schema
 
     @property
@@ -108,7 +109,7 @@ class People:
         contract = self.contract
         opened = open_table(
             contract.location,
-            self.schema,
+            contract.schema,
             table=contract.table,
             delimiter=contract.delimiter,
             multiline=contract.multiline,

@@ -47,6 +47,7 @@ class Wished:
 def foresee(wished: Wished, screen: Screen) -> None:
     """The whole command."""
     people = People.open(wished.contract)
+    people.contract.must_be_public()  # a number of cells would tell of the rows that a domain was read off
     if wished.online == (wished.workload is not None):
         raise InvalidParameter(
             "say --workload for a release or --online for a session, one of them. Nothing was spent."
