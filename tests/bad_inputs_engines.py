@@ -88,8 +88,8 @@ def one_part_lacks_a_column(folder: Path) -> Table:
 
 
 def folder_in_folder(folder: Path) -> Table:
-    (folder / "year=2020").mkdir()
-    parquet(folder / "year=2020" / "t.parquet")
+    (folder / "2020").mkdir()
+    parquet(folder / "2020" / "t.parquet")
     return open_table(folder, PEOPLE)
 
 
