@@ -43,6 +43,7 @@ from tacit.mechanisms import net as nets
 from tacit.mechanisms.boosting import boost, boost_with_memory
 from tacit.mechanisms.generators import LinearGenerator, RowSearch
 from tacit.mechanisms.mwem import mwem
+from tacit.mechanisms.synthesizer import STEPS
 from tacit.mechanisms.updates import MultiplicativeWeights, Perceptron
 from tacit.primitives.additive import Gaussian, Laplace
 from tacit.privacy.budget import Budget, Currency
@@ -191,7 +192,8 @@ def constructed(update: iterative.Updates) -> Bound:
 
 
 def boosted(curator: Curator, setting: Setting) -> object:
-    generate = LinearGenerator(total=setting.people, beta=1e-4, solver="weights")
+    steps = STEPS if setting.universe < 10**5 else STEPS // 8
+    generate = LinearGenerator(total=setting.people, beta=1e-4, solver="weights", steps=steps)
     return boost(
         curator, setting.workload, RHO, generate=generate, rounds=25, draws=100, lam=setting.people // 100,
         eta="0.46", sampling="0.96",
@@ -314,7 +316,7 @@ def main() -> None:
             command = [sys.executable, __file__, asked.setting, "--once", name]
             runs = [subprocess.run(command, capture_output=True, text=True, env=os.environ) for _ in range(asked.runs)]
             if failed := [run for run in runs if run.returncode]:
-                note = failed[0].stderr.strip().splitlines()[-1][:160]
+                note = (failed[0].stderr.strip().splitlines() or [f"ended with {failed[0].returncode}"])[-1][:160]
             else:
                 said = [json.loads(run.stdout) for run in runs]
                 mean = {key: float(np.mean([one[key] for one in said])) for key in said[0]}

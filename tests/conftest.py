@@ -1,4 +1,4 @@
-"""How the tests are dealt out to processes: those that need the one cluster of Spark go to one."""
+"""What all tests share: time to think, Ctrl-C, and how they are dealt out to processes (those of Spark go to one)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("unhurried", deadline=None)  # a busy machine is not a fault
+settings.load_profile("unhurried")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell, where tests of Ctrl-C would hang
     with suppress(ValueError):

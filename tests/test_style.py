@@ -36,6 +36,10 @@ def test_the_tools_find_nothing(tool: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("mode", ["newest", "oldest"])
 def test_the_other_modes_of_the_checks_reach_every_version_that_is_bounded(mode: str) -> None:
     """`.ci/run newest` takes every bound off what is run with; `.ci/run oldest` takes the lower end of each."""
+    if "<" not in "".join(
+        tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    ):
+        pytest.skip("this is one of these modes: the bounds are off")
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     edit = script.split(f"{mode})\n", 1)[1].split(";;", 1)[0].split("sed -i -E '", 1)[1].split("'", 1)[0]
     run = subprocess.run(
