@@ -673,7 +673,7 @@ def test_a_forked_process_reads_on_although_a_thread_was_reading(kind: Any, tmp_
     source, named = source if isinstance(source, tuple) else (source, named)
     table = open_table(source, schema, table=named)
     table.counts([("a",)])  # whatever starts threads has started them
-    with table._reading:  # as another thread would hold it
+    with table._lock():  # as another thread would hold it
         child = os.fork()
         if not child:
             same = np.array_equal(table.counts([("a", "b")])[0], naive_counts(schema, values, [("a", "b")])[0])
